@@ -1,0 +1,113 @@
+"""Every problem that a person can meet: what happened, what is safe, what to do.
+
+The docstring is the message (``str.format`` with the keyword arguments given), ``exit`` the exit code, ``hint`` the
+remedy. ``docs/errors.md`` is generated from this table and a test holds both together.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Problem(Exception):
+    """Something went wrong: {detail}"""
+
+    exit: ClassVar[int] = 1
+    hint: ClassVar[str] = 'run the same command with "--debug" and report what it prints'
+
+    def __init__(self, **facts: object) -> None:
+        """Keep the facts that the message names."""
+        super().__init__(facts)
+        self.facts = facts
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return " ".join((type(self).__doc__ or "").split()).format(**self.facts)
+
+    def remedy(self) -> str:
+        """Return the hint with the facts filled in."""
+        return self.hint.format(**self.facts)
+
+
+class UnknownMemory(Problem):
+    """No memory or event has an id that begins with {prefix}."""
+
+    exit = 10
+    hint = 'run "memorize list" or "memorize search" to see the ids'
+
+
+class AmbiguousId(Problem):
+    """{count} ids begin with {prefix}: {candidates}."""
+
+    exit = 11
+    hint = "give more digits of the one you mean"
+
+
+class NothingToRemember(Problem):
+    """There is no text to remember."""
+
+    exit = 12
+    hint = 'give the text as an argument, or "-" to read standard input'
+
+
+class BadHome(Problem):
+    """The state directory {path} cannot be used: {detail}."""
+
+    exit = 20
+    hint = "make it a private, writable directory of yours, or set MEMORIZE_HOME to another one"
+
+
+class SyncedHome(Problem):
+    """The state directory {path} lies inside a folder that {tool} synchronises; nothing was written."""
+
+    exit = 21
+    hint = 'set MEMORIZE_HOME to a local directory and give the folder to "memorize sync add folder" instead'
+
+
+class Damaged(Problem):
+    """{count} damaged places were found in the log; every readable event is kept."""
+
+    exit = 22
+    hint = 'run "memorize verify --repair"; it deletes nothing'
+
+
+class CannotRead(Problem):
+    """{path} cannot be read: {detail}. Nothing was changed."""
+
+    exit = 23
+    hint = "check the disk and the rights of the file, then run the command again"
+
+
+class CannotWrite(Problem):
+    """{path} cannot be written: {detail}. What was captured stays in the spool and is not lost."""
+
+    exit = 24
+    hint = "free some space or mend the rights, then run the command again"
+
+
+class Busy(Problem):
+    """Another memorize process has held the {what} for {seconds} s; nothing was lost."""
+
+    exit = 25
+    hint = 'wait for it, or look with "memorize status"'
+
+
+class UnreadableSettings(Problem):
+    """{path} could not be parsed ({detail}) and was left as it is."""
+
+    exit = 30
+    hint = "mend the file by hand, then run the same command again"
+
+
+class UnknownAgent(Problem):
+    """memorize does not know an agent called {name}."""
+
+    exit = 31
+    hint = "choose one of: {known}"
+
+
+class BadConfig(Problem):
+    """The configuration file {path} is wrong: {detail}."""
+
+    exit = 32
+    hint = 'see "memorize config --help" for the keys'

@@ -1,0 +1,55 @@
+"""Every bound of the program, in one place, each with its reason.
+
+The unit is the last part of the name. Producers keep to the plain limits; consumers accept, keep and relay
+up to the ``RELAY`` limits, so that a newer program may raise the former without breaking an older one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Event (docs/format.md).
+FORMAT: Final = 1
+HEADER_BYTES_MAX: Final = 8 * 1024
+BODY_BYTES_MAX: Final = 1024 * 1024
+RELAY_HEADER_BYTES_MAX: Final = 64 * 1024
+RELAY_BODY_BYTES_MAX: Final = 16 * 1024 * 1024
+NESTING_MAX: Final = 16
+DEPS_MAX: Final = 200
+KIND_CHARS_MAX: Final = 64
+# An event further ahead of the own counter than this is kept, but does not drag the counter with it.
+LAMPORT_LEAP_MAX: Final = 2**32
+
+# Segment: large enough that a year is a few hundred files, small enough to rewrite for an erasure.
+SEGMENT_BYTES_MAX: Final = 16 * 1024 * 1024
+SEGMENT_AGE_S_MAX: Final = 24 * 3600
+
+# Spool and capture.
+CAPTURE_BYTES_MAX: Final = 4 * 1024 * 1024
+TEXT_CHARS_MAX: Final = 16 * 1024
+OUTPUT_TAIL_CHARS_MAX: Final = 2 * 1024
+DIFF_CHARS_MAX: Final = 2 * 1024
+# 256 spool files a batch: one fdatasync costs as much as 60 events, so larger batches gain nothing.
+INGEST_BATCH_FILES_MAX: Final = 256
+BAD_SPOOL_AGE_S_MAX: Final = 7 * 24 * 3600
+TMP_SPOOL_AGE_S_MAX: Final = 3600
+
+# Hook deadlines (DESIGN 6) and the size that every agent takes in whole.
+HOOK_STDIN_S_MAX: Final = 5.0
+SESSION_START_MS: Final = 300
+PROMPT_MS: Final = 150
+BEFORE_TOOL_MS: Final = 100
+LATE_MARK_S: Final = 30
+LEAN_CHILD_S_MAX: Final = 1.5
+ANSWER_BYTES_MAX: Final = 9_500
+
+# Recall.
+HALF_LIFE_DAYS: Final = 14.0
+CONTEXT_TOKENS: Final = 1_500
+STANDING_ITEMS_MAX: Final = 20
+EPISODES_MAX: Final = 3
+HITS_MAX: Final = 5
+MEMORY_TEXT_CHARS_MAX: Final = 2_000
+
+# Daemon.
+IDLE_EXIT_S: Final = 30 * 60
