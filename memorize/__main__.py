@@ -1,0 +1,5 @@
+"""``python -m memorize``."""
+
+from memorize.cli.main import main
+
+main()

@@ -1,0 +1,104 @@
+"""The command ``memorize``: a table of verbs, each imported only when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+import click
+
+from memorize import __version__
+from memorize.errors import Problem
+
+# verb -> module that holds ``command``. Sections as in "memorize --help".
+SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "Start": ("setup", "uninstall", "status", "doctor", "demo"),
+    "Memory": (
+        "remember",
+        "search",
+        "pack",
+        "show",
+        "list",
+        "edit",
+        "forget",
+        "restore",
+        "pin",
+        "unpin",
+        "confirm",
+        "history",
+    ),
+    "Work": ("consolidate", "sessions", "projects"),
+    "Store": ("log", "digest", "verify", "rebuild", "config"),
+    "Run": ("daemon", "version"),
+}
+VERBS: Final = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
+
+
+class Verbs(click.Group):
+    """A group whose commands live in ``memorize.cli.<verb>_cmd``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the verb's module and return its command."""
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(f"memorize.cli.{cmd_name}_cmd").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section of help a group of verbs."""
+        for title, verbs in SECTIONS.items():
+            rows = []
+            for verb in verbs:
+                command = self.get_command(ctx, verb)
+                rows.append((verb, command.get_short_help_str(70) if command else ""))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="memorize")
+@click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """One memory for your coding agents that outlives sessions, models and machines."""
+    ctx.obj = {"debug": debug}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one verb and leave with the exit code of the error table (docs/errors.md)."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    # "--debug" is understood anywhere, since it is added to a command that has just failed.
+    words = (["--debug"] if debug else []) + [word for word in words if word != "--debug"]
+    try:
+        cli.main(args=words, prog_name="memorize", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except click.Abort:
+        click.echo("memorize: stopped; nothing more was changed", err=True)
+        sys.exit(130)
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except BrokenPipeError:
+        # The reader (head, a pager) has enough. Python would complain again when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Problem as problem:
+        if debug:
+            raise
+        click.echo(f"memorize: {problem}", err=True)
+        click.echo(f"hint: {problem.remedy()}", err=True)
+        sys.exit(problem.exit)
+
+
+if __name__ == "__main__":
+    main()

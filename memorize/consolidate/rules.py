@@ -1,0 +1,199 @@
+"""The extractor that needs no model: what was said in so many words, and what the tools plainly showed.
+
+It never invents: a statement is kept in the person's own words, a failure in the program's own. Importance is modest,
+so that what a model or the person says later outranks it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from memorize.consolidate.statements import statements
+from memorize.consolidate.windows import Found, Window
+from memorize.model import (
+    OBSERVED_COMMIT,
+    OBSERVED_EDIT,
+    OBSERVED_NOTE,
+    OBSERVED_PROMPT,
+    OBSERVED_REPLY,
+    OBSERVED_SHELL,
+    Event,
+    text_key,
+)
+
+NAME: Final = "rules"
+GOAL_CHARS: Final = 160
+REPLY_CHARS: Final = 200
+ERROR_CHARS: Final = 200
+COMMAND_CHARS: Final = 120
+FILES_SHOWN: Final = 5
+FAILURES_MAX: Final = 8
+
+_HANGUL = re.compile(r"[가-힣]")
+_ERROR_LINE = re.compile(r"error|exception|fail|denied|not found|no such|cannot|refused|timed? ?out|오류|실패", re.IGNORECASE)
+_WORDS: Final = {
+    "en": ("Goal", "Edited", "Commits", "Failed", "Ended with", "and {n} more", "failed", "then passed", "after editing"),
+    "ko": ("목표", "수정한 파일", "커밋", "실패", "마지막 답", "외 {n}개", "실패", "이후 성공", "수정 후"),
+}
+
+
+def extract(window: Window) -> list[Found]:
+    """Return the memories of a window: statements, failures, commits and one summary, without exact repetitions."""
+    memories = [*_statements(window.events), *_failures(window.events), *_commits(window.events)]
+    summary = _summary(window)
+    if summary is not None:
+        memories.append(summary)
+    unique: dict[tuple[str, str, str], Found] = {}
+    for memory in memories:
+        unique.setdefault((memory.scope, memory.kind, text_key(memory.text)), memory)
+    return list(unique.values())
+
+
+def _field(event: Event, name: str) -> str:
+    value = event.payload.get(name) if event.payload else None
+    return value if isinstance(value, str) else ""
+
+
+def _of(events: Iterable[Event], *kinds: str) -> list[Event]:
+    return [event for event in events if event.kind in kinds and event.payload]
+
+
+def _statements(events: Iterable[Event]) -> list[Found]:
+    return [
+        Found(
+            kind=said.kind,
+            text=said.text,
+            importance=said.importance,
+            scope=said.scope,
+            trust="user",
+            confidence=70,
+            sources=(event.id,),
+            branch=_field(event, "branch"),
+        )
+        for event in _of(events, OBSERVED_PROMPT, OBSERVED_NOTE)
+        for said in statements(_field(event, "text"))
+    ]
+
+
+def normalised(command: str) -> str:
+    """Return the form under which a command is recognised when it runs again."""
+    return " ".join(command.split())
+
+
+def _cut(text: str, chars: int) -> str:
+    folded = " ".join(text.split())
+    return folded if len(folded) <= chars else folded[: chars - 1].rstrip() + "…"
+
+
+def _telling_line(output: str) -> str:
+    lines = [line for line in (" ".join(raw.split()) for raw in output.splitlines()) if line]
+    telling = [line for line in lines if _ERROR_LINE.search(line)]
+    return _cut((telling or lines or [""])[-1], ERROR_CHARS)
+
+
+def _failures(events: tuple[Event, ...]) -> list[Found]:
+    """A failed command, and whether the same command passed later and what was edited in between."""
+    words = _WORDS[_language(events)]
+    found: dict[str, Found] = {}
+    for place, event in enumerate(events):
+        if event.kind != OBSERVED_SHELL or not event.payload or event.payload.get("ok") is not False:
+            continue
+        command = normalised(_field(event, "command"))
+        error = _telling_line(_field(event, "output"))
+        if not command or not error:
+            continue
+        text = f"`{_cut(command, COMMAND_CHARS)}` {words[6]}: {error}"
+        sources, repair = _repair(events[place + 1 :], command)
+        if sources:
+            text += f" ({words[7]}{', ' + words[8] + ' ' + ', '.join(repair) if repair else ''})"
+        found[command] = Found(
+            kind="failure",
+            text=text,
+            importance=4 if sources else 5,
+            scope="project",
+            trust="agent",
+            confidence=80,
+            sources=(event.id, *sources),
+            branch=_field(event, "branch"),
+            paths=tuple(repair),
+        )
+    return list(found.values())[-FAILURES_MAX:]
+
+
+def _repair(later: tuple[Event, ...], command: str) -> tuple[tuple[bytes, ...], list[str]]:
+    """Return the ids and the files between a failure and the first success of the same command; empty if none."""
+    paths: list[str] = []
+    for event in later:
+        if event.kind == OBSERVED_EDIT:
+            path = _field(event, "path")
+            if path and path not in paths:
+                paths.append(path)
+        is_same = event.kind == OBSERVED_SHELL and normalised(_field(event, "command")) == command
+        if is_same and event.payload and event.payload.get("ok") is True:
+            return (event.id,), paths[:FILES_SHOWN]
+    return (), []
+
+
+def _commits(events: Iterable[Event]) -> list[Found]:
+    return [
+        Found(
+            kind="progress",
+            text=f"Commit {_field(event, 'sha')[:10]}: {_cut(_field(event, 'subject'), 200)}",
+            importance=3,
+            scope="project",
+            trust="agent",
+            confidence=95,
+            sources=(event.id,),
+            branch=_field(event, "branch"),
+        )
+        for event in _of(events, OBSERVED_COMMIT)
+        if _field(event, "subject")
+    ]
+
+
+def _language(events: Iterable[Event]) -> str:
+    said = " ".join(_field(event, "text") for event in _of(events, OBSERVED_PROMPT))
+    return "ko" if len(_HANGUL.findall(said)) * 4 > len(said) else "en"
+
+
+def _summary(window: Window) -> Found | None:
+    """One line of what the session set out to do, what it touched and where it ended; None if it did nothing."""
+    prompts = _of(window.events, OBSERVED_PROMPT)
+    replies = _of(window.events, OBSERVED_REPLY)
+    edited = list(dict.fromkeys(path for event in _of(window.events, OBSERVED_EDIT) if (path := _field(event, "path"))))
+    commits = [_cut(_field(event, "subject"), 80) for event in _of(window.events, OBSERVED_COMMIT)]
+    failed = _still_failing(window.events)
+    if not prompts and not edited and not commits:
+        return None
+    words = _WORDS[_language(window.events)]
+    more = f" {words[5].format(n=len(edited) - FILES_SHOWN)}" if len(edited) > FILES_SHOWN else ""
+    parts = [
+        (words[0], _cut(_field(prompts[0], "text"), GOAL_CHARS) if prompts else ""),
+        (words[1], ", ".join(edited[:FILES_SHOWN]) + more),
+        (words[2], "; ".join(commits[-3:])),
+        (words[3], ", ".join(f"`{_cut(command, 60)}`" for command in failed[:3])),
+        (words[4], _cut(_field(replies[-1], "text"), REPLY_CHARS) if replies else ""),
+    ]
+    sources = [*prompts[:1], *replies[-1:]] or list(window.events[:1])
+    return Found(
+        kind="summary",
+        text=" ".join(f"{label}: {text.rstrip('.')}." for label, text in parts if text),
+        importance=4,
+        scope="project",
+        trust="agent",
+        confidence=70,
+        sources=tuple(event.id for event in sources),
+        branch=_field(window.events[-1], "branch"),
+        paths=tuple(edited[:20]),
+    )
+
+
+def _still_failing(events: Iterable[Event]) -> list[str]:
+    """Return the commands whose last run in the window failed."""
+    last: dict[str, object] = {}
+    for event in _of(events, OBSERVED_SHELL):
+        if event.payload is not None:
+            last[normalised(_field(event, "command"))] = event.payload.get("ok")
+    return [command for command, ok in last.items() if ok is False and command]
