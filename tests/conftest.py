@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.counts import FULL, asked, count
+from tests.counts import FULL, asked, count, notes
 
 # A deadline would make a slow machine a failing test; the whole run has its own limit.
 _RULES = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
@@ -74,12 +74,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             _leftovers.append(f"process {number} outlived the run and was ended: {words[:100]}")
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["counts"], output["leftovers"] = asked(), list(_leftovers)
+        output["counts"], output["leftovers"], output["notes"] = asked(), list(_leftovers), notes()
     elif _leftovers:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 _leftovers: list[str] = []
+_notes: list[str] = []
 _counts: dict[str, int] = {}
 
 
@@ -87,11 +88,12 @@ _counts: dict[str, int] = {}
 def pytest_testnodedown(node: object) -> None:
     """Take the counts and the leftovers of a worker process."""
     output: dict[str, object] = getattr(node, "workeroutput", {})
-    counts, leftovers = output.get("counts"), output.get("leftovers")
+    counts = output.get("counts")
     if isinstance(counts, dict):
         _counts.update(counts)
-    if isinstance(leftovers, list):
-        _leftovers.extend(leftovers)
+    for name, lines in (("leftovers", _leftovers), ("notes", _notes)):
+        found = output.get(name)
+        lines.extend(found if isinstance(found, list) else [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -100,5 +102,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("counts (full)" if FULL else "counts (quick; MEMORIZE_TEST_FULL=1 for full)")
     for name in sorted(counts):
         terminalreporter.write_line(f"{counts[name]:>9,}  {name}")
+    for line in [*_notes, *notes()]:
+        terminalreporter.write_line(line)
     for line in _leftovers:
         terminalreporter.write_line(f"left behind: {line}", red=True)

@@ -21,3 +21,16 @@ def count(name: str, quick: int, full: int) -> int:
 def asked() -> dict[str, int]:
     """Return the counts given out in this process, by name."""
     return dict(_asked)
+
+
+_notes: list[str] = []
+
+
+def note(line: str) -> None:
+    """Have a line printed at the end of the run: something measured that no test asserts."""
+    _notes.append(line)
+
+
+def notes() -> list[str]:
+    """Return the lines noted in this process."""
+    return list(_notes)

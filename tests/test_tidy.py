@@ -1,0 +1,243 @@
+"""The style of the project, as far as a machine can hold it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from memorize.errors import Problem
+from tests.counts import note
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+_TEXT = {".py", ".sh", ".ps1", ".md", ".toml", ".json", ".jsonl", ".txt", ".bats", ".bash", ".yml", ".yaml", ""}
+
+# A run against the wheel looks at the wheel's code; the checkout's style is judged by the run in the checkout.
+pytestmark = pytest.mark.skipif(os.environ.get("MEMORIZE_TEST_WHEEL") == "1", reason="judges the checkout only")
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Return the files of the project: what git tracks or would track; without git, everything but tools' folders."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
+        return tuple(sorted({ROOT / name for name in names if name and (ROOT / name).is_file()}))
+    made = {".git", ".venv", ".check", "__pycache__", "dist"}
+    return tuple(sorted(path for path in ROOT.rglob("*") if path.is_file() and not made & set(path.parts)))
+
+
+def modules(*folders: str) -> list[Path]:
+    """Return the tracked Python files below the given folders."""
+    return [path for path in tracked() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in folders]
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def room(path: Path) -> str:
+    """Return the room of a module: the folder below the package, or the module's own name."""
+    return path.relative_to(ROOT / "memorize").parts[0].removesuffix(".py")
+
+
+def calls(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and dotted name of everything a module calls or reads as an attribute."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute):
+            yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.lineno, node.func.id
+
+
+def shown(path: Path, line: int, text: object) -> str:
+    return f"{path.relative_to(ROOT)}:{line}: {text}"
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    sizes = {path: len(path.read_text("utf-8").splitlines()) for path in modules("memorize", "bench", "scripts")}
+    assert [shown(path, size, "too long") for path, size in sizes.items() if size > MODULE_LINES_MAX] == []
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    found = []
+    for path in modules("memorize", "bench", "scripts", "tests"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                size = (node.end_lineno or node.lineno) - node.lineno + 1
+                if size > FUNCTION_LINES_MAX:
+                    found.append(shown(path, node.lineno, f"{node.name} has {size} lines"))
+    assert found == []
+
+
+def test_no_file_is_named_after_nothing_in_particular() -> None:
+    vague = re.compile(r"(^|_)(utils?|helpers?|common|misc|stuff)(_|\.|$)")
+    assert [path for path in tracked() if vague.search(path.name)] == []
+
+
+def test_no_line_says_that_something_is_yet_to_be_done() -> None:
+    later = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b")
+    found = []
+    for path in tracked():
+        if path.suffix in {".py", ".sh", ".ps1", ".bats", ".bash", ".md"}:
+            for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+                if later.search(line):
+                    found.append(shown(path, number, line.strip()))
+    assert found == []
+
+
+def test_only_the_faces_print() -> None:
+    speaking = {"cli", "capture"}
+    found = [
+        shown(path, line, name)
+        for path in modules("memorize")
+        if room(path) not in speaking
+        for line, name in calls(path)
+        if name in {"print", "input", "sys.stdout", "sys.stderr", "click.echo"}
+    ]
+    assert found == []
+
+
+def test_only_the_clock_reads_a_clock() -> None:
+    # A monotonic deadline is no clock in this sense: it never gets into a record.
+    clocks = re.compile(r"^(time\.(time|time_ns|localtime|gmtime)|(datetime\.)?(datetime|date)\.(now|utcnow|today))$")
+    found = [
+        shown(path, line, name)
+        for path in modules("memorize")
+        if room(path) not in {"clock", "capture"}
+        for line, name in calls(path)
+        if clocks.match(name)
+    ]
+    assert found == []
+
+
+def test_only_the_faces_and_the_composition_root_read_the_environment() -> None:
+    allowed = {"cli", "daemon", "mcp", "web", "bootstrap", "capture"}
+    found = [
+        shown(path, line, name)
+        for path in modules("memorize")
+        if room(path) not in allowed
+        for line, name in calls(path)
+        if name in {"os.environ", "os.getenv", "os.environb"}
+    ]
+    assert found == []
+
+
+def test_no_file_names_a_registry_or_a_machine() -> None:
+    # A letter in brackets, so that this file does not name what it looks for.
+    hosts = (r"py[p]i\.", r"python[h]osted", r"npm[j]s\.", r"deb\.[d]ebian", r"crates\.[i]o")
+    places = (r"(?<![\w.~-])/wor[k]/", r"/roo[t]/", r"/tmp/[h]/", r"\.pyen[v]\b")
+    banned = re.compile("|".join((*hosts, *places)), re.IGNORECASE)
+    found = []
+    for path in tracked():
+        if path.suffix in _TEXT:
+            for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1):
+                if banned.search(line):
+                    found.append(shown(path, number, line.strip()[:120]))
+    assert found == []
+
+
+def all_problems(base: type[Problem] = Problem) -> list[type[Problem]]:
+    return [base, *(deeper for child in base.__subclasses__() for deeper in all_problems(child))]
+
+
+def test_every_problem_has_an_exit_code_of_its_own_and_a_hint() -> None:
+    codes = Counter(kind.exit for kind in all_problems())
+    assert [kind.__name__ for kind in all_problems() if codes[kind.exit] > 1] == []
+    for kind in all_problems():
+        assert kind.__doc__, kind
+        assert kind.hint, kind
+        # 2 is a wrong command line, and shells keep those from 126 on for themselves
+        assert kind.exit == 1 or 3 <= kind.exit <= 125, kind
+
+
+def test_the_page_of_errors_is_the_table_of_errors() -> None:
+    spec = importlib.util.spec_from_file_location("errors_doc", ROOT / "scripts" / "errors_doc.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    assert page == made.page(), "run scripts/errors_doc.py"
+
+
+def verbs() -> tuple[str, ...]:
+    from memorize.cli.main import VERBS
+
+    return VERBS
+
+
+def test_every_verb_has_a_section_in_the_page_of_verbs_and_no_section_is_without_a_verb() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    sections = re.findall(r"^### memorize ([a-z]+)$", page, re.MULTILINE)
+    assert sorted(sections) == sorted(verbs())
+
+
+def walk(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for word in command.list_commands(context):
+            child = command.get_command(context, word)
+            assert child is not None, f"{name} {word}"
+            yield from walk(f"{name} {word}", child)
+
+
+def test_every_verb_and_option_has_help_and_every_option_is_in_the_page_of_verbs() -> None:
+    from memorize.cli.main import cli
+
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    missing = []
+    for name, command in walk("memorize", cli):
+        if not command.help:
+            missing.append(f"{name}: no help")
+        verb = name.split()[1] if " " in name else ""
+        section = re.search(rf"^### memorize {verb}$(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+        told = section.group(1) if verb and section else page
+        for option in (each for each in command.params if isinstance(each, click.Option) and not each.hidden):
+            longest = max(option.opts, key=len)
+            missing += [] if option.help else [f"{name} {longest}: no help"]
+            missing += [] if f"`{longest}" in told else [f"{name} {longest}: not in docs/cli.md"]
+    assert missing == []
+
+
+def test_the_glossary_is_in_order_and_names_every_word_once() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    words = re.findall(r"^\*\*(.+?)\*\*:", page, re.MULTILINE)
+    assert words == sorted(set(words))
+    needed = (
+        "event capture observation memory rule person device replica writer store project session boundary window "
+        "watermark segment pack fold index context"
+    )
+    assert set(needed.split()) <= set(words)
+
+
+def test_the_version_is_written_in_one_place() -> None:
+    from memorize import __version__
+
+    literal = re.compile(rf"\bversion[_ ]*=+ *[\"']{re.escape(__version__)}", re.IGNORECASE)
+    found = [path for path in tracked() if path.suffix in {".py", ".toml"} and literal.search(path.read_text("utf-8"))]
+    assert [path.relative_to(ROOT).as_posix() for path in found if path.name != "install.sh"] == []
+    assert f'__version__ = "{__version__}"' in (ROOT / "memorize" / "__init__.py").read_text("utf-8")
+
+
+def test_there_is_about_as_much_test_as_source() -> None:
+    # Reported, not asserted: a number to look at, not one to please.
+    def lines(*folders: str) -> int:
+        return sum(len(path.read_text("utf-8").splitlines()) for path in modules(*folders))
+
+    source, tests = lines("memorize"), lines("tests")
+    note(f"{source:,} lines of source, {tests:,} lines of test ({tests / source:.2f})")
