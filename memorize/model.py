@@ -7,6 +7,7 @@ reader keeps what it does not know.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -61,6 +62,15 @@ MEMORY_KINDS: Final = (
 SCOPES: Final = ("project", "personal")
 TRUSTS: Final = ("external", "agent", "user")  # ascending
 VERDICTS: Final = ("same", "refines", "replaces", "contradicts", "unrelated")
+
+
+def text_key(text: str) -> str:
+    """Return the text by which equal memories are found: NFC, case-folded, white space folded.
+
+    The writer stores it: Unicode versions differ between devices, so a reader never computes it again.
+    """
+    folded = unicodedata.normalize("NFD", text).casefold()
+    return " ".join(unicodedata.normalize("NFC", folded).split())
 
 
 class Draft(NamedTuple):
