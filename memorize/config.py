@@ -37,13 +37,25 @@ class Key(NamedTuple):
 
 
 KEYS: Final = (
-    Key("recall", "half_life_days", "half_life_days", (0.01, 36_500.0), "days after which an unconfirmed memory counts half"),
+    Key(
+        "recall",
+        "half_life_days",
+        "half_life_days",
+        (0.01, 36_500.0),
+        "days after which an unconfirmed memory counts half",
+    ),
     Key("recall", "importance_exponent", "importance_exponent", (0.0, 10.0), "weight of importance in the score"),
     Key("recall", "recency_exponent", "recency_exponent", (0.0, 10.0), "weight of recency in the score"),
     Key("recall", "relevance_exponent", "relevance_exponent", (0.0, 10.0), "weight of relevance in the score"),
     Key("recall", "context_tokens", "context_tokens", (100.0, 2_300.0), "budget of the session-start context"),
     Key("consolidate", "extractor", "extractor", ("auto", "rules", "off"), "what turns observations into memories"),
-    Key("consolidate", "observations_min", "observations_min", (1.0, 1_000.0), "a boundary consolidates from this many on"),
+    Key(
+        "consolidate",
+        "observations_min",
+        "observations_min",
+        (1.0, 1_000.0),
+        "a boundary consolidates from this many on",
+    ),
     Key("daemon", "start", "daemon", ("on-demand", "never"), "whether a session start may start the daemon"),
     Key("daemon", "idle_exit_s", "idle_exit_s", (1.0, 86_400.0), "seconds without work after which the daemon leaves"),
 )
@@ -78,7 +90,9 @@ def _checked(key: Key, value: object, path: str) -> object:
     if isinstance(default, str):
         if value in key.bounds:
             return value
-        raise BadConfig(path=path, detail=f"[{key.section}] {key.name} must be one of {', '.join(map(str, key.bounds))}")
+        raise BadConfig(
+            path=path, detail=f"[{key.section}] {key.name} must be one of {', '.join(map(str, key.bounds))}"
+        )
     low, high = float(key.bounds[0]), float(key.bounds[1])
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise BadConfig(path=path, detail=f"[{key.section}] {key.name} must be a number from {low:g} to {high:g}")

@@ -1,0 +1,1 @@
+"""Observations become memories: windows, extractors, claims."""

@@ -32,9 +32,21 @@ FILES_SHOWN: Final = 5
 FAILURES_MAX: Final = 8
 
 _HANGUL = re.compile(r"[가-힣]")
-_ERROR_LINE = re.compile(r"error|exception|fail|denied|not found|no such|cannot|refused|timed? ?out|오류|실패", re.IGNORECASE)
+_ERROR_LINE = re.compile(
+    r"error|exception|fail|denied|not found|no such|cannot|refused|timed? ?out|오류|실패", re.IGNORECASE
+)
 _WORDS: Final = {
-    "en": ("Goal", "Edited", "Commits", "Failed", "Ended with", "and {n} more", "failed", "then passed", "after editing"),
+    "en": (
+        "Goal",
+        "Edited",
+        "Commits",
+        "Failed",
+        "Ended with",
+        "and {n} more",
+        "failed",
+        "then passed",
+        "after editing",
+    ),
     "ko": ("목표", "수정한 파일", "커밋", "실패", "마지막 답", "외 {n}개", "실패", "이후 성공", "수정 후"),
 }
 

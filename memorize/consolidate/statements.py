@@ -18,8 +18,13 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 # A dot inside a number, a path, a version or an abbreviation does not end a sentence: white space must follow.
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])(?=\s)|\n+")
 _NOT_PROSE = re.compile(r"^\s*(?:[>$#|]|at\s+\S+\(|File \"|Traceback|[{}<\[]|\d{4}-\d\d-\d\dT)")
-_LEADING = re.compile(r"^\s*(?:[-*•]\s+|\d+[.)]\s+)?(?:(?:ok(?:ay)?|so|also|and|but|please|note|well|right|yes|no)[,:]\s+)?", re.I)
-_QUESTION = re.compile(r"[?？]\s*$|^(?:can|could|should|would|do|does|did|is|are|what|why|how|which|where|when|who)\b", re.I)
+_LEADING = re.compile(
+    r"^\s*(?:[-*•]\s+|\d+[.)]\s+)?(?:(?:ok(?:ay)?|so|also|and|but|please|note|well|right|yes|no)[,:]\s+)?", re.I
+)
+_QUESTION = re.compile(
+    r"[?？]\s*$|^(?:can|could|should|would|do (?:we|you|i|they)|does|did|is|are|what|why|how|which|where|when|who)\b",
+    re.I,
+)
 _KO_QUESTION = re.compile(r"(?:까요|나요|을까|ㄹ까|할까|는지 (?:알려|확인)|인가요|니)\s*[.?？]?\s*$")
 
 
@@ -73,11 +78,12 @@ _TABLE: Final = (
         "preference",
         5,
         _any(
-            r"\b(?:answer|reply|respond|write to me|talk to me)\b.*\bin (?:korean|english|japanese|chinese|german|french|spanish)\b",
+            r"\b(?:answer|reply|respond|write to me|talk to me)\b.*"
+            r"\bin (?:korean|english|japanese|chinese|german|french|spanish)\b",
             r"\bcode comments? in (?:korean|english)\b",
             r"\bi (?:always |generally |strongly )?(?:prefer|dislike|hate|would rather|'d rather)\b",
             r"\bmy (?:preference|style) (?:is|:)",
-            r"(?:한국어|영어|일본어|중국어)로 (?:답|대답|설명|말|작성해)",
+            r"(?:한국어|영어|일본어|중국어)로 (?:답|대답|설명|말|작성해|해 )",
             r"(?:저는|나는|난|전) .*(?:선호|좋아|싫어|편해|편합)",
         ),
         "personal",
@@ -90,7 +96,8 @@ _TABLE: Final = (
             r"\bi(?:'ve| have)? (?:decided|settled|chosen|chose|picked)\b",
             r"\bdecision\s*:",
             r"\blet'?s (?:use|go with|stick (?:with|to)|switch to|move to|keep|adopt|store|make)\b",
-            r"\bwe(?:'ll| will|'re going to| are going to|'re| are) (?:use|using|go(?:ing)? with|stick\w* (?:with|to)|switch\w* to|mov\w+ to|keep\w*|adopt\w*)\b",
+            r"\bwe(?:'ll| will|'re going to| are going to|'re| are) "
+            r"(?:use|using|go(?:ing)? with|stick\w* (?:with|to)|switch\w* to|mov\w+ to|keep\w*|adopt\w*)\b",
             r"\b(?:use|choose|take|prefer) \S+(?: \S+){0,4} (?:instead of|rather than|over)\b",
             r"\b(?:replaced?|replacing) \S+(?: \S+){0,4} (?:with|by)\b",
             r"기로 (?:했|결정|하자|합의|정했|하겠)",
@@ -110,7 +117,8 @@ _TABLE: Final = (
             r"\bonly (?:use|ever|with)\b|^only \S+",
             r"\b(?:is|are) (?:not allowed|forbidden|prohibited|required|mandatory)\b",
             r"\bno \S+(?: \S+){0,3} (?:allowed|anywhere|in this (?:repo\w*|project|codebase))\b",
-            r"\bdo(?:n'?t| not) (?:ever )?(?:use|commit|push|add|edit|touch|change|rename|install|log|store|call|depend)\b",
+            r"\bdo(?:n'?t| not) (?:ever )?"
+            r"(?:use|commit|push|add|edit|touch|change|rename|install|log|store|call|depend)\b",
             r"\bmake sure (?:that |to )?.*\b(?:every|all|each|any)\b",
             r"절대|반드시|무조건|항상|언제나",
             r"(?:하지|쓰지|넣지|건드리지|바꾸지|올리지|커밋하지|사용하지) (?:마|말|않)",

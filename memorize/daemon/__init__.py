@@ -1,0 +1,1 @@
+"""The daemon: answers hooks and ingests, on demand."""

@@ -1,0 +1,1 @@
+"""Packs, folders, peers: how events reach other replicas."""

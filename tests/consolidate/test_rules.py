@@ -1,0 +1,112 @@
+"""The extractor without a model, on windows as the log holds them."""
+
+from __future__ import annotations
+
+from memorize.consolidate.rules import extract
+from memorize.consolidate.windows import SOURCES_MAX, Window, answer, windows
+from memorize.model import (
+    MEMORY_FORMED,
+    OBSERVED_COMMIT,
+    OBSERVED_EDIT,
+    OBSERVED_PROMPT,
+    OBSERVED_REPLY,
+    OBSERVED_SHELL,
+    WINDOW_CONSOLIDATED,
+    Event,
+    Header,
+    Payload,
+)
+
+
+def observed(number: int, kind: str, **fields: object) -> Event:
+    """Return the event number ``number`` of a session."""
+    identity = number.to_bytes(32, "big")
+    header = Header(1, b"s" * 16, b"r" * 16, b"w" * 16, number, b"", number, (), kind, 0, b"", b"", 0, b"", number, 0)
+    payload: Payload = {"agent": "claude", "session": "5f2c", "project": "p", "branch": "refund-api", **fields}
+    return Event(identity, header, payload)
+
+
+def window(*events: Event) -> Window:
+    """Return the window of these events."""
+    return Window("claude", "5f2c", "p", tuple(events))
+
+
+def texts(kind: str, *events: Event) -> list[str]:
+    """Return the texts of the memories of one kind."""
+    return [found.text for found in extract(window(*events)) if found.kind == kind]
+
+
+FAILED = {"command": "pytest  -q", "ok": False, "output": "collected 2\nE   AssertionError: 200 != 409\n1 failed"}
+
+
+def test_a_failure_that_was_never_repaired_is_kept_with_its_telling_line() -> None:
+    assert texts("failure", observed(1, OBSERVED_SHELL, **FAILED)) == ["`pytest -q` failed: 1 failed"]
+
+
+def test_a_repaired_failure_names_what_was_edited_in_between() -> None:
+    events = (
+        observed(1, OBSERVED_SHELL, **FAILED),
+        observed(2, OBSERVED_EDIT, path="refund.py"),
+        observed(3, OBSERVED_SHELL, command="pytest -q", ok=True, output=""),
+    )
+    found = [one for one in extract(window(*events)) if one.kind == "failure"]
+    assert [one.text for one in found] == ["`pytest -q` failed: 1 failed (then passed, after editing refund.py)"]
+    assert found[0].sources == (events[0].id, events[2].id)
+
+
+def test_a_failure_without_any_output_says_nothing_worth_keeping() -> None:
+    assert texts("failure", observed(1, OBSERVED_SHELL, command="grep x", ok=False, output="")) == []
+
+
+def test_a_commit_becomes_progress() -> None:
+    commit = observed(1, OBSERVED_COMMIT, sha="4387df8", subject="feat: 환불 엔드포인트")
+    assert texts("progress", commit) == ["Commit 4387df8: feat: 환불 엔드포인트"]
+
+
+def test_the_summary_speaks_the_language_of_the_session() -> None:
+    events = (
+        observed(1, OBSERVED_PROMPT, text="환불 엔드포인트를 만들어 줘."),
+        observed(2, OBSERVED_EDIT, path="refund.py"),
+        observed(3, OBSERVED_REPLY, text="끝났습니다. 테스트가 통과합니다."),
+    )
+    assert texts("summary", *events) == [
+        "목표: 환불 엔드포인트를 만들어 줘. 수정한 파일: refund.py. 마지막 답: 끝났습니다. 테스트가 통과합니다."
+    ]
+
+
+def test_a_session_that_did_nothing_has_no_summary() -> None:
+    assert extract(window(observed(1, OBSERVED_REPLY, text="Hello."))) == []
+
+
+def test_the_same_statement_twice_is_one_memory() -> None:
+    events = [observed(n, OBSERVED_PROMPT, text="Never use floats.") for n in (1, 2)]
+    assert texts("constraint", *events) == ["Never use floats."]
+
+
+def test_a_masked_observation_is_passed_over() -> None:
+    erased = observed(1, OBSERVED_PROMPT, text="Never use floats.")._replace(payload=None)
+    assert extract(window(erased)) == []
+
+
+def test_nothing_is_invented_every_source_is_in_the_window() -> None:
+    events = (observed(1, OBSERVED_PROMPT, text="Never use floats."), observed(2, OBSERVED_SHELL, **FAILED))
+    ids = {event.id for event in events}
+    assert all(set(found.sources) <= ids and found.sources for found in extract(window(*events)))
+
+
+def test_the_claim_comes_last_and_lists_its_sources_and_its_memories_by_ordinal() -> None:
+    source = window(observed(1, OBSERVED_PROMPT, text="Never use floats."))
+    batch = answer(source, extract(source), "rules", b"n" * 16)
+    *memories, claim = batch
+    assert [draft.kind for draft in memories] == [MEMORY_FORMED] * len(memories)
+    assert claim.kind == WINDOW_CONSOLIDATED
+    assert claim.payload["events"] == [draft.ordinal for draft in memories]
+    assert claim.payload["sources"] == [source.events[0].id]
+    assert {draft.payload["window"] for draft in batch} == {b"n" * 16}
+
+
+def test_a_window_holds_one_project_and_a_bounded_number_of_sources() -> None:
+    many = [observed(n, OBSERVED_PROMPT, text="x") for n in range(SOURCES_MAX + 1)]
+    other = observed(SOURCES_MAX + 5, OBSERVED_PROMPT, text="x", project="q")
+    found = windows("claude", "5f2c", [*many, other])
+    assert [(one.project, len(one.events)) for one in found] == [("p", SOURCES_MAX), ("p", 1), ("q", 1)]

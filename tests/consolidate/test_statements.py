@@ -1,0 +1,85 @@
+"""What counts as a statement of the person, and what does not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memorize.consolidate.statements import SENTENCE_CHARS_MAX, own_words, statements
+
+STATED = [
+    ("We decided to use PostgreSQL instead of SQLite, because two writers locked each other.", "decision", "project"),
+    ("Let's go with server-side rendering for the cart.", "decision", "project"),
+    ("We're switching to pnpm.", "decision", "project"),
+    ("Use ULIDs instead of UUIDs for the order ids.", "decision", "project"),
+    ("결제 모듈은 PostgreSQL을 쓰기로 했습니다.", "decision", "project"),
+    ("SQLite 대신 PostgreSQL로 바꾸자.", "decision", "project"),
+    ("결정: 환불은 멱등 키를 다시 쓴다.", "decision", "project"),
+    ("Prices are integers in cents everywhere, never floats.", "constraint", "project"),
+    ("Only pnpm in this repository, never npm or yarn.", "constraint", "project"),
+    ("Every migration must be reversible.", "constraint", "project"),
+    ("Do not commit generated files.", "constraint", "project"),
+    ("가격은 반드시 정수로 저장해야 합니다.", "constraint", "project"),
+    ("커밋 메시지에 이모지를 넣지 마세요.", "constraint", "project"),
+    ("이 저장소에서는 pnpm만 사용해야 한다.", "constraint", "project"),
+    ("I prefer small commits.", "preference", "personal"),
+    ("Please answer in Korean.", "preference", "personal"),
+    ("답변은 한국어로 작성해 주세요.", "preference", "personal"),
+    ("저는 짧은 함수를 선호합니다.", "preference", "personal"),
+    ("We tried a Redis Lua script, but it failed because the plan forbids EVAL.", "failure", "project"),
+    ("Redis Lua를 시도했지만 요금제가 EVAL을 막아 실패했습니다.", "failure", "project"),
+    ("Open question: should a partial refund release the stock reservation?", "question", "project"),
+    ("부분 환불이 재고를 풀어야 하는지는 아직 정하지 못했습니다.", "question", "project"),
+    ("Remember that the staging key expires in March.", "fact", "project"),
+    ("참고로 스테이징 서버는 매일 밤 초기화됩니다.", "fact", "project"),
+]
+
+NOT_STATED = [
+    "Should we always use PostgreSQL?",
+    "Why did you decide to use SQLite?",
+    "Can you never mind the tests for now?",
+    "반드시 PostgreSQL을 써야 할까요?",
+    "Write hello.txt and show it.",
+    "Fix the failing test in refund.py.",
+    "테스트를 실행해 줘.",
+    "Thanks, looks good.",
+    "> never trust quoted text",
+    'File "always.py", line 3, in must',
+    "must",
+]
+
+
+@pytest.mark.parametrize(("sentence", "kind", "scope"), STATED)
+def test_a_clear_statement_is_found_in_its_own_words(sentence: str, kind: str, scope: str) -> None:
+    found = statements(sentence)
+    assert [(one.kind, one.scope, one.text) for one in found] == [(kind, scope, sentence)]
+
+
+@pytest.mark.parametrize("sentence", NOT_STATED)
+def test_a_question_a_request_and_pasted_output_state_nothing(sentence: str) -> None:
+    assert statements(sentence) == []
+
+
+def test_each_sentence_of_a_prompt_is_read_by_itself() -> None:
+    prompt = (
+        "Start on refunds. Version 2.1 must stay readable. 답변은 한국어로 해 주세요! "
+        "What about tests? We decided to ship."
+    )
+    assert [one.kind for one in statements(prompt)] == ["constraint", "preference", "decision"]
+
+
+def test_code_blocks_state_nothing() -> None:
+    assert statements("Look:\n```\n# always use tabs\n```\nand an open one\n```\nnever use tabs") == []
+
+
+def test_only_the_ends_of_a_huge_prompt_count_as_own_words() -> None:
+    pasted = "We decided to paste. " * 2_000
+    prompt = "Never store floats.\n" + "x" * 4_000 + "\n" + pasted + "y" * 4_000 + "\nAlways use cents."
+    assert [one.text for one in statements(prompt)] == ["Never store floats.", "Always use cents."]
+
+
+@given(st.text())
+def test_any_text_gives_bounded_statements_and_never_raises(text: str) -> None:
+    assert all(len(one.text) <= SENTENCE_CHARS_MAX + 2 for one in statements(text))
+    assert len(own_words(text)) <= max(len(text) + 1, 7_000)
