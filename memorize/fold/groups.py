@@ -6,66 +6,60 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from memorize.fold.intake import Act, Intake
 from memorize.fold.memories import Found, Marks
-from memorize.fold.state import ERASED, LIVE, MS_MAX, RETRACTED, SHADOWED, SUPERSEDED, MemoryState, Shown
+from memorize.fold.reading import cut
+from memorize.fold.state import ERASED, LIVE, RETRACTED, SHADOWED, SUPERSEDED, MemoryState, Shown
 
 
 def memory_states(taken: Intake, marks: Marks) -> dict[bytes, MemoryState]:
-    """Return the state of every memory."""
-    touched = set(taken.erased)
-    touched.update(marks.retracted, marks.contested, marks.shadowed, marks.replaced)
-    found: dict[bytes, MemoryState] = {}
-    make = MemoryState._make
-    for identity, (header, content) in taken.formed.items():
-        wall = header.wall
-        head = (identity, header.person, header.lamport, wall if 0 <= wall <= MS_MAX else _cut(wall))
-        if identity in touched or not content.kind:
-            found[identity] = make((*head, *_fate(taken, marks, identity), *content))
-        else:
-            found[identity] = make((*head, LIVE, (), (), (), *content))
-    return found
+    """Return the state of every memory: those that something touches get their status and what caused it."""
+    found = taken.formed
+    touched = {*taken.erased, *marks.retracted, *marks.contested, *marks.shadowed, *marks.replaced}
+    changed = {identity: _touched(taken, marks, found[identity]) for identity in touched if identity in found}
+    return {**found, **changed} if changed else found
 
 
-def _cut(wall: int) -> int:
-    return max(0, min(wall, MS_MAX))
-
-
-def _fate(
-    taken: Intake, marks: Marks, identity: bytes
-) -> tuple[str, tuple[bytes, ...], tuple[bytes, ...], tuple[bytes, ...]]:
-    """Return status, by, heirs and contested of a memory that something touches."""
+def _touched(taken: Intake, marks: Marks, memory: MemoryState) -> MemoryState:
+    identity = memory.id
     erased, retracted = taken.erased.get(identity, ()), marks.retracted.get(identity, ())
     shadowed, edges = marks.shadowed.get(identity), marks.replaced.get(identity, ())
-    if not taken.formed[identity].content.kind:
-        status = ERASED
-    elif retracted:
-        status = RETRACTED
-    elif shadowed is not None:
-        status = SHADOWED
-    else:
-        status = SUPERSEDED if edges else LIVE
-    by = {*erased, *retracted, *(shadowed or ()), *(edge.act for edge in edges)}
-    heirs = {edge.new for edge in edges}
-    return status, tuple(sorted(by)), tuple(sorted(heirs)), tuple(sorted(set(marks.contested.get(identity, ()))))
+    status = memory.status
+    if status != ERASED:
+        if retracted:
+            status = RETRACTED
+        elif shadowed is not None:
+            status = SHADOWED
+        elif edges:
+            status = SUPERSEDED
+    return memory._replace(
+        status=status,
+        by=tuple(sorted({*erased, *retracted, *(shadowed or ()), *(edge.act for edge in edges)})),
+        heirs=tuple(sorted({edge.new for edge in edges})),
+        contested=tuple(sorted(set(marks.contested.get(identity, ())))),
+    )
 
 
 def shown_groups(memories: Mapping[bytes, MemoryState], marks: Marks) -> dict[bytes, Shown]:
     """Return one shown memory for every text group with a live member."""
-    groups: dict[bytes, list[MemoryState]] = {}
+    first: dict[bytes, MemoryState] = {}
+    larger: dict[bytes, list[MemoryState]] = {}
     for memory in memories.values():
         if memory.group:
-            groups.setdefault(memory.group, []).append(memory)
+            held = first.setdefault(memory.group, memory)
+            if held is not memory:
+                larger.setdefault(memory.group, [held]).append(memory)
     quiet = not (marks.pins or marks.confirmed or marks.replaces)
     shown: dict[bytes, Shown] = {}
-    for key, members in groups.items():
-        if len(members) == 1 and quiet:
-            memory = members[0]
+    for key, memory in first.items():
+        members = larger.get(key)
+        if members is None and quiet:
             if memory.status == LIVE:
                 alone = (memory.id,)
                 shown[key] = _shown(memory, memory.sources, alone, alone, memory.wall, False, 0, memory.contested, ())
-        else:
-            live = sorted((one for one in members if one.status == LIVE), key=lambda one: (one.lamport, one.id))
-            if live:
-                shown[key] = _united(marks, members, live)
+            continue
+        members = members or [memory]
+        live = sorted((one for one in members if one.status == LIVE), key=lambda one: (one.lamport, one.id))
+        if live:
+            shown[key] = _united(marks, members, live)
     _put_disputes(memories, marks, shown)
     return shown
 
@@ -82,9 +76,11 @@ def _shown(
     supersedes: tuple[bytes, ...],
 ) -> Shown:
     """Put the fields of the member that speaks for the group together with what the group has in common."""
-    head = (memory.group, memory.id, memory.person, memory.lamport)
     own = memory[9:26]  # kind .. expires_at
-    return Shown._make((*head, *own, sources, members, live, recency, pinned, confirmations, (), contested, supersedes))
+    head = (memory.group, memory.id, memory.person, memory.lamport)
+    return tuple.__new__(
+        Shown, (*head, *own, sources, members, live, recency, pinned, confirmations, (), contested, supersedes)
+    )
 
 
 def _united(marks: Marks, members: list[MemoryState], live: list[MemoryState]) -> Shown:
@@ -95,7 +91,7 @@ def _united(marks: Marks, members: list[MemoryState], live: list[MemoryState]) -
     confirmed: dict[bytes, Act] = {}
     for memory in followed:
         confirmed.update((act.id, act) for act in marks.confirmed.get(memory, ()))
-    recency = max([member.wall for member in live] + [_cut(act.wall) for act in confirmed.values()])
+    recency = max([member.wall for member in live] + [cut(act.wall) for act in confirmed.values()])
     speaker = live[-1]
     others = (source for member in live for source in member.sources)
     return _shown(

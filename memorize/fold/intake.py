@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from memorize import model
 from memorize.fold import reading
-from memorize.fold.reading import BLANK, ClaimWords, Content
-from memorize.model import INDELIBLE, Event, Header
+from memorize.fold.reading import ClaimWords
+from memorize.fold.state import MemoryState
+from memorize.model import INDELIBLE, Event
 
 Aliases = Mapping[bytes, bytes]
 
@@ -42,20 +43,13 @@ class Claim(NamedTuple):
     events: frozenset[bytes]
 
 
-class Formed(NamedTuple):
-    """One ``memory.formed`` and what it says (``BLANK`` when its body is gone)."""
-
-    header: Header
-    content: Content
-
-
 class Intake(NamedTuple):
     """Everything that counts, sorted by what it is; and what does not count, by reason."""
 
     aliases: dict[bytes, bytes]
     erased: dict[bytes, tuple[bytes, ...]]
     quarantined: frozenset[bytes]
-    formed: dict[bytes, Formed]
+    formed: dict[bytes, MemoryState]
     claims: list[Claim]
     links: dict[bytes, tuple[str, str]]
     acts: dict[str, dict[bytes, Act]]
@@ -151,11 +145,12 @@ _Sort = Callable[[Intake, Event, Mapping[str, Any] | None, bool], bool]
 
 
 def _sort_formed(taken: Intake, event: Event, payload: Mapping[str, Any] | None, counts: bool) -> bool:
-    content = BLANK if payload is None else reading.formed(event.header.person, payload)
-    if content is None:
+    header = event.header
+    memory = reading.bodiless(event.id, header) if payload is None else reading.formed(event.id, header, payload)
+    if memory is None:
         return False
     if counts:
-        taken.formed[event.id] = Formed(event.header, content)
+        taken.formed[event.id] = memory
     return True
 
 

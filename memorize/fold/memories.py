@@ -12,9 +12,11 @@ from typing import NamedTuple
 from memorize import model
 from memorize.fold.claims import OWN, SHUT, Claims
 from memorize.fold.components import components
-from memorize.fold.intake import Act, Formed, Intake
+from memorize.fold.intake import Act, Intake
+from memorize.fold.state import MemoryState
 
 Found = dict[bytes, list[bytes]]
+Memories = Mapping[bytes, MemoryState]
 
 
 class Edge(NamedTuple):
@@ -64,19 +66,19 @@ def mark(taken: Intake, claims: Claims) -> Marks:
     return Marks(retracted, contested, shadowed, pins, confirmed, replaced, replaces, disputes)
 
 
-def _named(formed: Mapping[bytes, Formed], acts: Mapping[bytes, Act]) -> tuple[Found, Found]:
+def _named(formed: Memories, acts: Mapping[bytes, Act]) -> tuple[Found, Found]:
     """Return which acts name a memory: those of its own person, and those of others."""
     own: Found = {}
     foreign: Found = {}
     for identity, act in acts.items():
         for memory in _known(formed, act.deps):
-            found = own if formed[memory].header.person == act.person else foreign
+            found = own if formed[memory].person == act.person else foreign
             found.setdefault(memory, []).append(identity)
     return own, foreign
 
 
 def _confirmed(
-    formed: Mapping[bytes, Formed], acts: Mapping[bytes, Act], claims: Claims
+    formed: Memories, acts: Mapping[bytes, Act], claims: Claims
 ) -> tuple[dict[bytes, list[Act]], set[bytes]]:
     """Return the confirmations in force by memory, and the memories that a person confirmed."""
     confirmed: dict[bytes, list[Act]] = {}
@@ -91,20 +93,20 @@ def _confirmed(
     return confirmed, by_person
 
 
-def _edited(formed: Mapping[bytes, Formed], edits: Mapping[bytes, Act], claims: Claims) -> Iterator[bytes]:
+def _edited(formed: Memories, edits: Mapping[bytes, Act], claims: Claims) -> Iterator[bytes]:
     """Return the memories that a person edited."""
     for identity, act in edits.items():
         if claims.standing(identity, act.person, act.word) == OWN:
             yield from _of_person(formed, act, act.deps[1:])
 
 
-def _known(formed: Mapping[bytes, Formed], ids: tuple[bytes, ...]) -> Iterator[bytes]:
+def _known(formed: Memories, ids: tuple[bytes, ...]) -> Iterator[bytes]:
     """Return the memories among these ids, each once; a dep on another kind is ignored alone."""
     return (identity for identity in dict.fromkeys(ids) if identity in formed)
 
 
-def _of_person(formed: Mapping[bytes, Formed], act: Act, ids: tuple[bytes, ...]) -> Iterator[bytes]:
-    return (memory for memory in _known(formed, ids) if formed[memory].header.person == act.person)
+def _of_person(formed: Memories, act: Act, ids: tuple[bytes, ...]) -> Iterator[bytes]:
+    return (memory for memory in _known(formed, ids) if formed[memory].person == act.person)
 
 
 def _cancelled(by: Mapping[bytes, Act], *targets: Mapping[bytes, Act]) -> set[bytes]:
@@ -118,19 +120,19 @@ def _cancelled(by: Mapping[bytes, Act], *targets: Mapping[bytes, Act]) -> set[by
     return found
 
 
-def _shadowed(formed: Mapping[bytes, Formed], claims: Claims, kept: set[bytes]) -> dict[bytes, tuple[bytes, ...]]:
+def _shadowed(formed: Memories, claims: Claims, kept: set[bytes]) -> dict[bytes, tuple[bytes, ...]]:
     """Return the memories of consolidations that have no effect, with the (refused) claims that list them."""
     found: dict[bytes, tuple[bytes, ...]] = {}
     standing, listing = claims.standing, claims.listing
-    for identity, (header, content) in formed.items():
-        if (content.window or listing) and identity not in kept:
-            person = header.person
-            if standing(identity, person, content.window) == SHUT:
+    for identity, memory in formed.items():
+        if (memory.window or listing) and identity not in kept:
+            person = memory.person
+            if standing(identity, person, memory.window) == SHUT:
                 found[identity] = tuple(sorted(claim.id for claim in listing.get((person, identity), ())))
     return found
 
 
-def _edges(formed: Mapping[bytes, Formed], edits: Mapping[bytes, Act], claims: Claims) -> Iterator[Edge]:
+def _edges(formed: Memories, edits: Mapping[bytes, Act], claims: Claims) -> Iterator[Edge]:
     """Return the edges between known memories that supersede events in force make."""
     for identity, act in edits.items():
         if len(act.deps) < 2 or act.deps[0] not in formed:
@@ -143,7 +145,7 @@ def _edges(formed: Mapping[bytes, Formed], edits: Mapping[bytes, Act], claims: C
 
 
 def _obeyed(
-    formed: Mapping[bytes, Formed], edits: Mapping[bytes, Act], edges: list[Edge], contested: Found
+    formed: Memories, edits: Mapping[bytes, Act], edges: list[Edge], contested: Found
 ) -> tuple[dict[bytes, list[Edge]], Found]:
     """Sort the counting edges: old side -> edges obeyed, new side -> what it replaced; other persons' are contested."""
     replaced: dict[bytes, list[Edge]] = {}
@@ -151,7 +153,7 @@ def _obeyed(
     counting: list[Edge] = []
     graph: Found = {}
     for edge in edges:
-        if edits[edge.act].person == formed[edge.old].header.person:
+        if edits[edge.act].person == formed[edge.old].person:
             counting.append(edge)
             graph.setdefault(edge.new, []).append(edge.old)
         else:
@@ -160,19 +162,17 @@ def _obeyed(
     winners: set[bytes] = set()
     for number, ring in enumerate(components(graph)):
         ring_of.update(dict.fromkeys(ring, number))
-        winners.add(max(ring, key=lambda memory: (formed[memory].content.importance, memory)))
+        winners.add(max(ring, key=lambda memory: (formed[memory].importance, memory)))
     for edge in counting:
         if edge.old in winners and ring_of.get(edge.old) == ring_of.get(edge.new):
             continue
         replaced.setdefault(edge.old, []).append(edge)
-        if formed[edge.old].header.person == formed[edge.new].header.person:
+        if formed[edge.old].person == formed[edge.new].person:
             replaces.setdefault(edge.new, []).append(edge.old)
     return replaced, replaces
 
 
-def _disputes(
-    formed: Mapping[bytes, Formed], verdicts: Mapping[bytes, Act], claims: Claims
-) -> list[tuple[bytes, bytes]]:
+def _disputes(formed: Memories, verdicts: Mapping[bytes, Act], claims: Claims) -> list[tuple[bytes, bytes]]:
     """Return the pairs that a verdict in force calls contradictory.
 
     deps[0] and deps[1] are the pair; further deps that name earlier verdicts take those back.

@@ -7,46 +7,18 @@ or a number out of its range is one: the event is then quarantined whole, becaus
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from blake3 import blake3
 
-from memorize.fold.state import MS_MAX
-from memorize.model import SCOPES, TRUSTS, VERDICTS
+from memorize.fold.state import ERASED, LIVE, MS_MAX, MemoryState
+from memorize.model import SCOPES, TRUSTS, VERDICTS, Header
 
 # What is taken when the writer left the field out: the middle, and the least trusted.
 _CONFIDENCE: Final = 50
 _TRUST: Final = TRUSTS[0]
-_OPTIONAL_TEXTS: Final = ("branch", "subject", "predicate", "object", "obsolete_when", "window")
-
-
-class Content(NamedTuple):
-    """What a ``memory.formed`` event says; the fields are the last ones of ``MemoryState``."""
-
-    group: bytes
-    kind: str
-    scope: str
-    project: str
-    text: str
-    importance: int
-    confidence: int
-    trust: str
-    branch: str
-    paths: tuple[str, ...]
-    tags: tuple[str, ...]
-    triggers: tuple[str, ...]
-    subject: str
-    predicate: str
-    object: str
-    single: bool
-    obsolete_when: str
-    expires_at: int | None
-    sources: tuple[bytes, ...]
-    window: str
-
-
-# A memory whose body is gone: it can still be named, and its supersede edges still count.
-BLANK: Final = Content(b"", "", "", "", "", 0, 0, "", "", (), (), (), "", "", "", False, "", None, (), "")
+_OPTIONAL_TEXTS: Final = ("project", "branch", "trust", "subject", "predicate", "object", "obsolete_when", "window")
 
 
 class ClaimWords(NamedTuple):
@@ -60,9 +32,14 @@ class ClaimWords(NamedTuple):
 def group_key(person: bytes, scope: str, project: str, kind: str, text_key: str) -> bytes:
     """Return the 16 bytes that name a text group. The project counts only within the scope ``project``."""
     where = project if scope == "project" else ""
+    return blake3(_group_prefix(person, scope, where, kind) + text_key.encode("utf-8", "surrogatepass")).digest(16)
+
+
+@lru_cache(maxsize=1024)
+def _group_prefix(person: bytes, scope: str, where: str, kind: str) -> bytes:
+    """Return what the groups of one person, scope, project and kind have in common; kept, since they are few."""
     sizes = f"{len(person)} {len(scope)} {len(where)} {len(kind)}\0"
-    raw = person + f"{sizes}{scope}{where}{kind}{text_key}".encode("utf-8", "surrogatepass")
-    return blake3(raw).digest(16)
+    return person + f"{sizes}{scope}{where}{kind}".encode("utf-8", "surrogatepass")
 
 
 def group_of(person: bytes, payload: object) -> bytes:
@@ -78,37 +55,59 @@ def group_of(person: bytes, payload: object) -> bytes:
     return group_key(person, scope, project or "", kind, text_key)
 
 
-def formed(person: bytes, payload: Mapping[str, Any]) -> Content | None:
-    """Read a ``memory.formed`` payload."""
+def formed(identity: bytes, header: Header, payload: Mapping[str, Any]) -> MemoryState | None:
+    """Read a ``memory.formed`` event as a live memory. An optional field that is None counts as left out."""
     get = payload.get
     kind, text, text_key = get("kind"), get("text"), get("text_key")
     if type(kind) is not str or type(text) is not str or type(text_key) is not str or not (kind and text and text_key):
         return None
-    scope, project, trust = get("scope"), get("project"), get("trust", _TRUST)
-    if type(scope) is not str or scope not in SCOPES or type(trust) is not str or trust not in TRUSTS:
+    words, lists = _optional(payload), _lists(payload)
+    numbers = _numbers(get("importance"), get("confidence"), get("expires_at"))
+    scope, single = get("scope"), get("single")
+    if type(scope) is not str or scope not in SCOPES or not (single is None or type(single) is bool):
         return None
-    if project is None and scope != "project":
-        project = ""
-    if type(project) is not str or (scope == "project" and not project):
+    if words is None or lists is None or numbers is None:
         return None
-    importance, confidence = get("importance"), get("confidence", _CONFIDENCE)
+    project, branch, trust, subject, predicate, object_, obsolete_when, made_by = words
+    trust = trust or _TRUST
+    if trust not in TRUSTS or (scope == "project" and not project):
+        return None
+    importance, confidence, expires = numbers
+    paths, tags, triggers, sources = lists
+    person, wall = header.person, header.wall
+    group = group_key(person, scope, project, kind, text_key)
+    return tuple.__new__(  # the plain call takes twice as long, and this is the busiest line of the fold
+        MemoryState,
+        (identity, person, header.lamport, wall if 0 <= wall <= MS_MAX else cut(wall), LIVE, (), (), (),
+         group, kind, scope, project, text, importance, confidence, trust, branch, paths, tags, triggers,
+         subject, predicate, object_, bool(single), obsolete_when, expires, sources, made_by),
+    )  # fmt: skip
+
+
+def bodiless(identity: bytes, header: Header) -> MemoryState:
+    """Return a memory whose body is gone: it can still be named, and its supersede edges still count."""
+    head = (identity, header.person, header.lamport, cut(header.wall), ERASED, (), (), ())
+    return MemoryState(*head, b"", "", "", "", "", 0, 0, "", "", (), (), (), "", "", "", False, "", None, (), "")
+
+
+def cut(wall: int) -> int:
+    """Return a wall time in ms that is neither negative nor beyond ``MS_MAX``."""
+    return max(0, min(wall, MS_MAX))
+
+
+def _numbers(importance: object, confidence: object, expires: object) -> tuple[int, int, int | None] | None:
+    if confidence is None:
+        confidence = _CONFIDENCE
+    # A bool is an int for Python, not for us.
     if type(importance) is not int or type(confidence) is not int:
         return None
-    single, expires = get("single", False), get("expires_at")
-    if not 1 <= importance <= 10 or not 0 <= confidence <= 100 or type(single) is not bool:
+    if not 1 <= importance <= 10 or not 0 <= confidence <= 100:
         return None
-    if expires is not None and (type(expires) is not int or not 0 <= expires <= MS_MAX):
+    if expires is None:
+        return importance, confidence, None
+    if type(expires) is not int or not 0 <= expires <= MS_MAX:
         return None
-    paths, tags, triggers = _strings(get("paths")), _strings(get("tags")), _strings(get("triggers"))
-    words, sources = _optional(payload), ids(get("sources", ()))
-    if paths is None or tags is None or triggers is None or words is None or sources is None:
-        return None
-    branch, subject, predicate, object_, obsolete_when, window = words
-    group = group_key(person, scope, project, kind, text_key)
-    return Content(
-        group, kind, scope, project, text, importance, confidence, trust, branch, paths, tags, triggers,
-        subject, predicate, object_, single, obsolete_when, expires, sources, window,
-    )  # fmt: skip
+    return importance, confidence, expires
 
 
 def window(payload: Mapping[str, Any]) -> str | None:
@@ -128,7 +127,8 @@ def verdict(payload: Mapping[str, Any]) -> str | None:
 def claim(payload: Mapping[str, Any]) -> ClaimWords | None:
     """Read a ``window.consolidated`` payload."""
     nonce = payload.get("window")
-    sources, events = ids(payload.get("sources")), ids(payload.get("events", ()))
+    events = payload.get("events")
+    sources, events = ids(payload.get("sources")), () if events is None else ids(events)
     if type(nonce) is not str or not nonce or sources is None or events is None:
         return None
     return ClaimWords(nonce, sources, events)
@@ -157,7 +157,22 @@ def ids(value: object) -> tuple[bytes, ...] | None:
     return tuple(value)
 
 
-def _strings(value: object) -> tuple[str, ...] | None:
+_Strings = tuple[str, ...]
+
+
+def _lists(payload: Mapping[str, Any]) -> tuple[_Strings, _Strings, _Strings, tuple[bytes, ...]] | None:
+    get = payload.get
+    sources = get("sources")
+    paths, tags, triggers = _strings(get("paths")), _strings(get("tags")), _strings(get("triggers"))
+    sources = () if sources is None else ids(sources)
+    if sources and len(sources) > 1:
+        sources = tuple(dict.fromkeys(sources))
+    if paths is None or tags is None or triggers is None or sources is None:
+        return None
+    return paths, tags, triggers, sources
+
+
+def _strings(value: object) -> _Strings | None:
     if value is None:
         return ()
     if not isinstance(value, (list, tuple)):
