@@ -1,0 +1,48 @@
+"""The bytes by which a hook hands a text to an agent, never more than every agent takes in whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from memorize import limits
+from memorize.agents.payload import plain
+
+_PLAIN: Final = frozenset({"SessionStart", "UserPromptSubmit"})
+_JSON: Final = frozenset({"PreToolUse"})
+_CLOSING: Final = "</memorize-context>"
+
+
+def claude_style(event: str, text: str) -> bytes:
+    """Answer as Claude Code and Codex understand it; empty when there is nothing to say or no way to say it."""
+    text = plain(text)
+    if not text.strip():
+        return b""
+    # A text that looks like JSON would be read as an answer of its own making.
+    if event in _PLAIN and not text.lstrip().startswith(("{", "[")):
+        return fit(text, limits.ANSWER_BYTES_MAX).encode("utf-8")
+    if event not in _PLAIN | _JSON:
+        return b""
+    room = limits.ANSWER_BYTES_MAX
+    while True:  # escapes make a text longer than its bytes, by how much is known only afterwards
+        encoded = _structured(event, fit(text, room))
+        excess = len(encoded) - limits.ANSWER_BYTES_MAX
+        if excess <= 0:
+            return encoded
+        room -= max(excess, 1)
+        if room <= 0:
+            return b""
+
+
+def _structured(event: str, text: str) -> bytes:
+    content = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def fit(text: str, room: int) -> str:
+    """Cut a text to ``room`` bytes of UTF-8, between characters; a wrapped context stays closed."""
+    raw = text.encode("utf-8")
+    if len(raw) <= room:
+        return text
+    closing = f"\n{_CLOSING}" if text.rstrip().endswith(_CLOSING) and room > 2 * len(_CLOSING) else ""
+    return raw[: max(0, room - len(closing))].decode("utf-8", "ignore") + closing
