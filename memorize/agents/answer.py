@@ -23,15 +23,15 @@ def claude_style(event: str, text: str) -> bytes:
         return fit(text, limits.ANSWER_BYTES_MAX).encode("utf-8")
     if event not in _PLAIN | _JSON:
         return b""
-    room = limits.ANSWER_BYTES_MAX
-    while True:  # escapes make a text longer than its bytes, by how much is known only afterwards
-        encoded = _structured(event, fit(text, room))
-        excess = len(encoded) - limits.ANSWER_BYTES_MAX
-        if excess <= 0:
-            return encoded
-        room -= max(excess, 1)
-        if room <= 0:
-            return b""
+    # Escapes make a text longer than its bytes, by how much is known only afterwards.
+    low, high = 0, limits.ANSWER_BYTES_MAX
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(_structured(event, fit(text, middle))) <= limits.ANSWER_BYTES_MAX:
+            low = middle
+        else:
+            high = middle - 1
+    return _structured(event, fit(text, low))
 
 
 def _structured(event: str, text: str) -> bytes:

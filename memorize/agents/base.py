@@ -14,10 +14,6 @@ from typing import NamedTuple, Protocol
 from memorize.model import Capture, Draft
 
 
-class Unreadable(Exception):  # noqa: N818
-    """A payload of which nothing can be made."""
-
-
 class Place(Protocol):
     """Where a directory lies: its project, and what the ``.git`` files say of branch and HEAD."""
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from memorize.agents import answer, edit, patch, payload, turns
-from memorize.agents.base import Edit, Entry, Found, Line, Locate, Unreadable, directory, program_on_path
+from memorize.agents.base import Edit, Entry, Found, Line, Locate, directory, program_on_path
 from memorize.agents.programs import words
 from memorize.agents.turns import Change, Turn
+from memorize.log.spool import Unreadable
 from memorize.model import Capture, Draft
 
 name: Final = "codex"

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from memorize import limits
-from memorize.agents.base import Unreadable
 from memorize.log.redact import redact
+from memorize.log.spool import Unreadable
 from memorize.model import Capture
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|"', re.DOTALL)
@@ -155,11 +155,14 @@ def whole(text: str) -> str:
     most = limits.TEXT_CHARS_MAX
     if len(text) <= most:
         return text
-    text = redact(text)
-    if len(text) <= most:
-        return text
     half = (most - 64) // 2
-    return text[:half] + _GAP.format(len(text) - 2 * half) + text[-half:]
+    if len(text) <= 2 * _REDACT_MARGIN:
+        text = redact(text)
+        first, last = text[:half], text[-half:]
+    else:
+        first, last = redact(text[: half + _REDACT_MARGIN])[:half], redact(text[-half - _REDACT_MARGIN :])[-half:]
+    missing = len(text) - 2 * half
+    return text if missing <= 0 else first + _GAP.format(missing) + last
 
 
 def head(text: str, most: int) -> str:

@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from memorize import limits, model
 from memorize.agents import payload, shell
-from memorize.agents.base import Locate, Place, Unreadable
+from memorize.agents.base import Locate, Place
 from memorize.agents.programs import words
+from memorize.log.spool import Unreadable
 from memorize.model import Draft
 
 ORDINAL_PROJECT: Final = 100
