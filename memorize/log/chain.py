@@ -1,0 +1,100 @@
+"""The chain of one writer: numbers, links and encodes the events that it appends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from memorize.ids import commitment, event_id
+from memorize.limits import FORMAT
+from memorize.log.codec import SALT_BYTES, encode_body, encode_header, tidy
+from memorize.log.frames import EVENT, pack_frame
+from memorize.log.identity import Identity
+from memorize.log.spool import Unreadable
+from memorize.model import WINDOW_CONSOLIDATED, Draft, Event, Header
+
+_LAMPORT_MAX = 2**63 - 1
+
+
+class Origin(NamedTuple):
+    """Where drafts come from: the nonce of their capture, and when it was made (boot, monotonic ns, wall ms)."""
+
+    nonce: bytes
+    boot: bytes
+    mono: int
+    wall: int
+
+
+class Link(NamedTuple):
+    """Where a chain has come to: number and id of its last event, and the largest Lamport number seen."""
+
+    seq: int
+    prev: bytes
+    lamport: int
+
+
+class Chain:
+    """Makes the events of one writer, one after the other. ``link`` may be set back when they are not kept."""
+
+    def __init__(self, identity: Identity, link: Link, redact: Callable[[Any], Any]) -> None:
+        """Go on after ``link``. ``redact`` is applied to every payload: there is no other way into the log."""
+        self.identity = identity
+        self.link = link
+        self._redact = redact
+
+    def events(
+        self, drafts: Sequence[Draft], origin: Origin, known: Mapping[int, bytes], marker: bytes
+    ) -> list[tuple[Event, bytes]]:
+        """Return event and frame of every draft whose ordinal is not ``known`` yet.
+
+        Raises Unreadable, and then has made nothing, when a draft cannot become an event.
+        """
+        before = self.link
+        ids = dict(known)
+        made: list[tuple[Event, bytes]] = []
+        try:
+            for draft in drafts:
+                if draft.ordinal not in ids:
+                    event, frame = self._event(draft, origin, ids, marker)
+                    ids[draft.ordinal] = event.id
+                    made.append((event, frame))
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            self.link = before
+            raise Unreadable(f"{type(error).__name__}: {error}") from error
+        return made
+
+    def _event(self, draft: Draft, origin: Origin, ids: Mapping[int, bytes], marker: bytes) -> tuple[Event, bytes]:
+        payload = tidy(draft.payload)
+        if draft.kind == WINDOW_CONSOLIDATED and type(payload.get("events")) is list:
+            payload["events"] = _resolved(payload["events"], ids)
+        body, stored = encode_body(self._redact(payload), os.urandom(SALT_BYTES))
+        seq, prev, lamport = self.link
+        identity = self.identity
+        header = Header(
+            FORMAT,
+            identity.store,
+            identity.replica,
+            identity.writer,
+            seq + 1,
+            prev,
+            min(lamport + 1, _LAMPORT_MAX),
+            tuple(_resolved(draft.deps, ids)) if draft.deps else (),
+            draft.kind,
+            len(body),
+            commitment(body),
+            origin.nonce,
+            draft.ordinal,
+            origin.boot,
+            origin.mono,
+            origin.wall,
+        )
+        raw = encode_header(header)
+        identity_of_event = event_id(raw)
+        self.link = Link(header.seq, identity_of_event, header.lamport)
+        return Event(identity_of_event, header, stored), pack_frame(marker, EVENT, 0, raw, body)
+
+
+def _resolved(refs: Sequence[object], ids: Mapping[int, bytes]) -> list[Any]:
+    """Return the references with every ordinal replaced by the id of that event. KeyError for an unknown one."""
+    return [ids[ref] if type(ref) is int else ref for ref in refs]

@@ -1,0 +1,379 @@
+"""The ingester: turns spool files into events (DESIGN 4). The only way into the log.
+
+Order of one batch: read -> normalise -> redact -> one append -> fdatasync -> index -> unlink. Whatever stops it, the
+next run finds either the spool file, or the event and the spool file, and (nonce, ordinal) tells them apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from memorize import __version__
+from memorize.clock import Clock
+from memorize.errors import Busy, CannotRead, CannotWrite
+from memorize.limits import INGEST_BATCH_FILES_MAX, SEGMENT_AGE_S_MAX, SEGMENT_BYTES_MAX
+from memorize.log.chain import Chain, Link, Origin
+from memorize.log.files import Files
+from memorize.log.frames import Damage
+from memorize.log.identity import Identity, load_or_renew, machine_id, note_progress, renew_writer
+from memorize.log.recovery import Recovered, Recovery
+from memorize.log.redact import redact_value
+from memorize.log.segments import HEADER_BYTES, SEGMENTS, SegmentWriter, fresh_header
+from memorize.log.spool import (
+    BATCH,
+    OWN_AGENT,
+    Unreadable,
+    decode_batch,
+    entry,
+    pending,
+    set_aside,
+    sweep,
+    take,
+)
+from memorize.model import DEVICE_HELLO, Capture, Draft, Event, Stored
+from memorize.paths import Home
+
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
+LOCK_WAIT_S: Final = 5.0
+READS: Final = (1,)  # generations of the format that this program reads
+
+Normalise = Callable[[Capture], Sequence[Draft]]
+
+
+class Projection(Protocol):
+    """What the ingester needs of the index."""
+
+    def top(self) -> int:
+        """Return the largest Lamport number, 0 at first, leaving out leaps above ``limits.LAMPORT_LEAP_MAX``."""
+        ...
+
+    def offsets(self) -> Mapping[str, int]:
+        """Return file name (``segments/...``, ``received/...``) -> offset up to which it is indexed."""
+        ...
+
+    def known(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
+        """Return (nonce, ordinal) -> event id of every indexed event with one of these nonces."""
+        ...
+
+    def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
+        """Index the events and advance the offsets, all in one transaction."""
+        ...
+
+
+class IngestReport(NamedTuple):
+    """What a run did.
+
+    ``files``: spool files that are done with. ``events``: events written. ``known``: drafts that were in the log
+    already. ``bad``: files set aside. ``unread``: files that could not be read now and stay. ``left``: files still in
+    the spool. ``recovered``: events indexed that an earlier run had written. ``damages``: (file, damage) met in what
+    was read. ``unreadable``: received files that gave an input error.
+    """
+
+    files: int = 0
+    events: int = 0
+    known: int = 0
+    bad: int = 0
+    unread: int = 0
+    left: int = 0
+    recovered: int = 0
+    damages: tuple[tuple[str, Damage], ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+class _Item(NamedTuple):
+    name: str
+    origin: Origin
+    drafts: Sequence[Draft]
+
+
+class _Written(NamedTuple):
+    stored: list[Stored]
+    done: list[str]
+    bad: list[str]
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self.files = self.events = self.known = self.bad = self.unread = 0
+
+
+class Ingester:
+    """Ingests the spool of one state directory. May live long; every run takes the lock and looks at the disk again."""
+
+    def __init__(
+        self,
+        home: Home,
+        files: Files,
+        clock: Clock,
+        identity: Identity,
+        normalise: Normalise,
+        projection: Projection,
+        machine: Callable[[], str] = machine_id,
+    ) -> None:
+        """Nothing is read or written before ``run``."""
+        self._home = home
+        self._root = str(home.root)
+        self._files = files
+        self._clock = clock
+        self._normalise = normalise
+        self._projection = projection
+        self._machine = machine
+        self._identity = identity
+        self._active: SegmentWriter | None = None
+        self._chain = Chain(identity, Link(0, b"", 0), redact_value)
+        self._ready = False
+        self._greeted = b""
+
+    @property
+    def identity(self) -> Identity:
+        """The identity as of the last run."""
+        return self._identity
+
+    def run(self, limit: int | None = None, wait_s: float = LOCK_WAIT_S) -> IngestReport:
+        """Ingest what lies in the spool, at most ``limit`` files, oldest first.
+
+        Raises Busy when another process ingests for longer than ``wait_s``, CannotRead or CannotWrite when the disk
+        fails, IndexAhead when the index must be rebuilt, and whatever the projection raises. Nothing is lost by any.
+        """
+        with self._files.lock(f"{self._root}/locks/ingest", wait_s):
+            try:
+                return self._run(limit)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Close the active segment. The next run opens it again."""
+        active, self._active, self._ready = self._active, None, False
+        if active is not None:
+            with contextlib.suppress(OSError):
+                active.close()
+
+    def _run(self, limit: int | None) -> IngestReport:
+        recovered = self._recover()
+        tally = _Tally()
+        try:
+            names = pending(self._home, self._files)
+        except OSError as error:
+            raise CannotRead(path=str(self._home.spool), detail=error.strerror or str(error)) from error
+        names = self._oldest_first(names)
+        todo = names if limit is None else names[:limit]
+        at = 0
+        while at < len(todo):
+            at += self._batch(todo, at, tally)
+        sweep(self._home, self._files, self._clock)
+        return IngestReport(
+            tally.files,
+            tally.events,
+            tally.known,
+            tally.bad,
+            tally.unread,
+            len(names) - tally.files - tally.bad,
+            recovered.events,
+            tuple(recovered.damages),
+            tuple(recovered.unreadable),
+        )
+
+    def _recover(self) -> Recovered:
+        identity = load_or_renew(self._home, self._files, self._clock, self._machine)
+        kept = self._active if self._ready and identity == self._identity else None
+        recovery = Recovery(self._home, self._files, self._clock, self._projection)
+        found = recovery.run(identity, kept)
+        if kept is None or found.active is not kept:
+            self.close()
+        self._identity, self._active, self._ready = found.identity, found.active, True
+        link = self._chain.link if kept is not None and found.active is kept else found.link
+        self._chain = Chain(found.identity, link._replace(lamport=self._projection.top()), redact_value)
+        return found
+
+    def _oldest_first(self, names: list[str]) -> list[str]:
+        """Names begin with monotonic time; one that lies in the future comes from before the last boot."""
+        now = f"{self._clock.monotonic_ns():016x}~"
+        later = [name for name in names if name > now]
+        return later + names[: len(names) - len(later)]
+
+    # -- one batch ------------------------------------------------------------------------------------------------
+
+    def _batch(self, names: Sequence[str], start: int, tally: _Tally) -> int:
+        """Ingest the files from ``start`` on that make one batch; return how many names were used."""
+        items: list[_Item] = []
+        size = used = 0
+        for name in names[start : start + INGEST_BATCH_FILES_MAX]:
+            used += 1
+            size += self._collect(name, items, tally)
+            if size >= BATCH_BYTES_MAX:
+                break
+        directory, unlink = f"{self._home.spool}/new/", self._files.unlink
+        for name in self._append(items, tally):
+            with contextlib.suppress(OSError):  # it will be known the next time
+                unlink(directory + name)
+            tally.files += 1
+        return used
+
+    def _collect(self, name: str, items: list[_Item], tally: _Tally) -> int:
+        """Read and normalise one spool file; return its size. What can never be read is set aside."""
+        found = entry(name)
+        try:
+            if found is None:
+                raise Unreadable("not a spool file's name")
+            try:
+                capture = take(self._home, self._files, found)
+            except FileNotFoundError:
+                return 0
+            drafts = self._drafts(capture)
+        except Unreadable:
+            self._set_aside(name, tally)
+            return 0
+        except OSError:
+            tally.unread += 1
+            return 0
+        items.append(_Item(name, self._origin(found.nonce, found.mono, name), drafts))
+        return len(capture.data)
+
+    def _drafts(self, capture: Capture) -> Sequence[Draft]:
+        if capture.agent == OWN_AGENT and capture.event == BATCH:
+            return decode_batch(capture.data)
+        try:
+            return self._normalise(capture)
+        except (Unreadable, OSError, MemoryError):
+            raise
+        except Exception as error:
+            # An agent's next version must not stop the captures of all others.
+            raise Unreadable(f"{type(error).__name__}: {error}") from error
+
+    def _set_aside(self, name: str, tally: _Tally) -> None:
+        try:
+            set_aside(self._home, self._files, name, self._clock.wall_ms())
+        except OSError:
+            tally.unread += 1
+        else:
+            tally.bad += 1
+
+    def _origin(self, nonce: bytes, mono: int, name: str) -> Origin:
+        now, wall = self._clock.monotonic_ns(), self._clock.wall_ms()
+        if mono <= now:
+            return Origin(nonce, self._identity.boot, mono, max(0, wall - (now - mono) // 1_000_000))
+        with contextlib.suppress(OSError):
+            wall = min(wall, self._files.modified_ms(f"{self._home.spool}/new/{name}"))
+        return Origin(nonce, b"", min(mono, 2**63 - 1), max(0, wall))
+
+    def _append(self, items: Sequence[_Item], tally: _Tally) -> list[str]:
+        """Write the events of the items and index them; return the names of the files that are done."""
+        ids: dict[bytes, dict[int, bytes]] = {}
+        replica = self._identity.replica
+        nonces = [item.origin.nonce for item in items] + ([] if self._greeted == replica else [replica])
+        for (nonce, ordinal), identity in self._projection.known(nonces).items():
+            ids.setdefault(nonce, {})[ordinal] = identity
+        if replica in ids:
+            self._greeted = replica
+        if any(draft.ordinal not in ids.get(item.origin.nonce, ()) for item in items for draft in item.drafts):
+            written = self._write(items, ids)
+        else:
+            written = _Written([], [item.name for item in items], [])
+        if written.stored and self._active is not None:
+            file = f"{SEGMENTS}/{self._active.name}"
+            self._projection.apply(written.stored, {file: self._active.size}, self._clock.wall_ms())
+            self._greeted = self._identity.replica
+        for name in written.bad:
+            self._set_aside(name, tally)
+        greetings = sum(stored.event.kind == DEVICE_HELLO for stored in written.stored)
+        tally.events += len(written.stored)
+        tally.known += sum(len(item.drafts) for item in items if item.name not in written.bad)
+        tally.known -= len(written.stored) - greetings
+        return written.done
+
+    def _write(self, items: Sequence[_Item], ids: Mapping[bytes, Mapping[int, bytes]]) -> _Written:
+        """Append and sync. An error costs the writer and one more attempt. Raises CannotWrite."""
+        try:
+            return self._write_once(items, ids)
+        except OSError as error:
+            self._abandon(error)
+        try:
+            return self._write_once(items, ids)
+        except OSError as error:
+            # The error has come to stay: a full or a broken disk.
+            self._abandon(error)
+            raise CannotWrite(path=str(self._home.segments), detail=error.strerror or str(error)) from error
+
+    def _write_once(self, items: Sequence[_Item], ids: Mapping[bytes, Mapping[int, bytes]]) -> _Written:
+        active = self._writable()
+        before = self._chain.link
+        hello = [] if self._greeted == self._identity.replica else [self._hello()]
+        made: dict[bytes, dict[int, bytes]] = {nonce: dict(known) for nonce, known in ids.items()}
+        pairs: list[tuple[Event, bytes]] = []
+        done, bad = [], []
+        for item in [*hello, *items]:
+            known = made.setdefault(item.origin.nonce, {})
+            try:
+                new = self._chain.events(item.drafts, item.origin, known, active.marker)
+            except Unreadable:
+                bad.append(item.name)
+                continue
+            known.update((event.header.ordinal, event.id) for event, _ in new)
+            pairs += new
+            done.append(item.name)
+        done = done[len(hello) :]
+        if len(pairs) == len(hello):
+            self._chain.link = before
+            return _Written([], done, bad)
+        offset = active.append(b"".join(frame for _, frame in pairs))
+        active.sync()
+        file = f"{SEGMENTS}/{active.name}"
+        stored = []
+        for event, frame in pairs:
+            stored.append(Stored(event, file, offset, len(frame)))
+            offset += len(frame)
+        return _Written(stored, done, bad)
+
+    def _writable(self) -> SegmentWriter:
+        """Return a segment with room; a full or old one is sealed first. Raises OSError."""
+        active, now = self._active, self._clock.wall_ms()
+        if active is not None:
+            old = now - active.header.created > SEGMENT_AGE_S_MAX * 1000 and active.size > HEADER_BYTES
+            if active.size < SEGMENT_BYTES_MAX - BATCH_BYTES_MAX and not old:
+                return active
+            active.seal()
+            self._active = None
+        identity, link = self._identity, self._chain.link
+        header = fresh_header(identity.store, identity.replica, identity.writer, link.seq + 1, now)
+        active = self._active = SegmentWriter.create(self._files, str(self._home.segments), header)
+        self._identity = identity._replace(seq=link.seq, last=link.prev, active=active.name)
+        with contextlib.suppress(OSError, Busy):  # only a lower bound, by which a restored copy is recognised
+            note_progress(self._home, self._files, self._identity)
+        return active
+
+    def _abandon(self, error: OSError) -> None:
+        """Leave the segment in which writing failed: cut it to what is durable, seal it if possible, go on elsewhere.
+
+        After a failed sync nobody knows which bytes arrived, so nothing of this batch may be found there later.
+        """
+        active, self._active = self._active, None
+        if active is not None:
+            with contextlib.suppress(OSError):
+                active.rollback()
+                active.seal()
+            with contextlib.suppress(OSError):
+                active.close()
+        try:
+            why = f"writing failed: {error.strerror or error}"
+            self._identity = renew_writer(self._home, self._files, self._clock, self._identity, why)
+        except OSError as again:
+            raise CannotWrite(path=str(self._home.identity), detail=again.strerror or str(again)) from again
+        self._chain = Chain(self._identity, Link(0, b"", self._chain.link.lamport), redact_value)
+
+    def _hello(self) -> _Item:
+        """Return the first event of a replica; its nonce is the replica's id, so it is written once."""
+        payload = {
+            "device": self._identity.device.hex(),
+            "name": platform.node(),
+            "platform": platform.system(),
+            "version": __version__,
+            "reads": list(READS),
+        }
+        origin = Origin(
+            self._identity.replica, self._identity.boot, self._clock.monotonic_ns(), max(0, self._clock.wall_ms())
+        )
+        return _Item("", origin, [Draft(DEVICE_HELLO, payload)])
