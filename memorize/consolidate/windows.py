@@ -61,7 +61,7 @@ class Found(NamedTuple):
             "triggers": list(self.triggers),
             "trust": self.trust,
             "sources": list(self.sources),
-            "window": window,
+            "window": window.hex(),
         }
 
 
@@ -85,7 +85,7 @@ def answer(window: Window, found: Sequence[Found], extractor: str, nonce: bytes)
         for number, memory in enumerate(found)
     ]
     claim = {
-        "window": nonce,
+        "window": nonce.hex(),
         "agent": window.agent,
         "session": window.session,
         "project": window.project,

@@ -102,7 +102,7 @@ def test_the_claim_comes_last_and_lists_its_sources_and_its_memories_by_ordinal(
     assert claim.kind == WINDOW_CONSOLIDATED
     assert claim.payload["events"] == [draft.ordinal for draft in memories]
     assert claim.payload["sources"] == [source.events[0].id]
-    assert {draft.payload["window"] for draft in batch} == {b"n" * 16}
+    assert {draft.payload["window"] for draft in batch} == {"6e" * 16}
 
 
 def test_a_window_holds_one_project_and_a_bounded_number_of_sources() -> None:

@@ -1,0 +1,67 @@
+"""What all verbs share: data on standard output, everything else on standard error, one JSON document a call."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from memorize.bootstrap import App, open_app
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+here_option = click.option(
+    "--project",
+    "directory",
+    default=".",
+    show_default="this directory",
+    type=click.Path(file_okay=False),
+    help="A directory of the project that is meant.",
+)
+
+
+def app() -> App:
+    """Return the program's parts for this process's environment."""
+    return open_app(os.environ)
+
+
+def say(text: str = "") -> None:
+    """Print a line of data. Text that the terminal's encoding lacks is replaced, never an error."""
+    try:
+        click.echo(text)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding or "ascii"
+        click.echo(text.encode(encoding, "replace").decode(encoding))
+
+
+def tell(text: str) -> None:
+    """Print a line that is not data."""
+    click.echo(text, err=True)
+
+
+def document(value: Mapping[str, Any]) -> None:
+    """Print one JSON document; ids are full hex."""
+    say(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+
+
+def listing(items: Iterable[Mapping[str, Any]], total: int) -> None:
+    """Print a list as every reading verb does: ``{"items": [...], "total": n}``."""
+    document({"items": list(items), "total": total})
+
+
+def text_of(words: tuple[str, ...]) -> str:
+    """Return the text that a verb was given: its words, or standard input for a single ``-``."""
+    if words == ("-",):
+        return sys.stdin.buffer.read().decode("utf-8", "replace").strip()
+    return " ".join(words).strip()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, frozenset | set):
+        return sorted(value)
+    return str(value)
