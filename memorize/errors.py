@@ -111,3 +111,24 @@ class BadConfig(Problem):
 
     exit = 32
     hint = 'see "memorize config --help" for the keys'
+
+
+class IndexDamaged(Problem):
+    """The index {path} cannot be used: {detail}. The log is not touched, and the index is made again from it."""
+
+    exit = 26
+    hint = 'run "memorize rebuild"'
+
+
+class IndexMissing(IndexDamaged):
+    """The index {path} is not there, or another version of memorize made it: {detail}. Nothing was lost."""
+
+    exit = 27
+    hint = 'run "memorize rebuild"'
+
+
+class HookFails(Problem):
+    """The hook did not run when it was tried ({detail}); no agent's settings were changed."""
+
+    exit = 33
+    hint = "see that the directory of the interpreter may be read and run, then run the same command again"

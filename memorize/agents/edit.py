@@ -103,6 +103,14 @@ def remember(edit: Edit, original: bytes | None) -> Inserted:
     )
 
 
+def adopt(text: bytes, path: str) -> Inserted:
+    """Return what a receipt can say of hooks that are in a file already while no receipt tells how they came there."""
+    root = _root(_decode(text, path)[1], path)
+    ours = [handler for handler in _handlers(root) if is_ours(handler.command)]
+    made = (_HOOKS, *dict.fromkeys(handler.event for handler in ours))
+    return Inserted(False, "", digest(text), (), made, tuple(handler.command for handler in ours))
+
+
 def undo(text: bytes, inserted: Inserted, path: str) -> Undone:
     """Take back what was inserted. Raises ``UnreadableSettings``.
 
@@ -110,11 +118,13 @@ def undo(text: bytes, inserted: Inserted, path: str) -> Undone:
     out, so that the rest is byte for byte what it was or became. Else only our hooks are taken out of the structure.
     """
     mark, document = _decode(text, path)
+    if digest(text) == inserted.before and not inserted.created:  # setup stopped before it wrote
+        return Undone(text, True)
     if digest(text) == inserted.after:
         for piece in sorted(inserted.pieces, reverse=True):
             document = document[: piece.offset] + document[piece.offset + len(piece.text) :]
         if digest(mark + document.encode()) == inserted.before:
-            return Undone(None if inserted.created else mark + document.encode(), True)
+            return Undone(None if inserted.created and not document else mark + document.encode(), True)
         document = _decode(text, path)[1]
     cut = _cut_pieces(document, inserted)
     if cut is None:

@@ -24,10 +24,10 @@ def hook_line(python: str, program: str, agent: str, event: str, *, windows: boo
             raise BadHome(path=shown, detail="the path is not valid UTF-8") from None
     if windows:
         return _windows_line(python, program, agent, event)
-    return f"{_quoted(python)} -I -S {_quoted(program)} {agent} {event} 2>/dev/null || :"
+    return f"{quoted(python)} -I -S {quoted(program)} {agent} {event} 2>/dev/null || :"
 
 
-def _quoted(path: str) -> str:
+def quoted(path: str) -> str:
     """Quote for a POSIX shell. A newline stands for itself between double quotes."""
     return '"' + _SPECIAL.sub(r"\\\1", path) + '"'
 

@@ -1,0 +1,156 @@
+"""What else setup finds out about a machine: Codex's trust, another program of our name, sessions of the past.
+
+Everything here only looks, and only ever ends in a note for the person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from memorize.agents import edit
+from memorize.agents.base import Agent, Entry, Found
+from memorize.errors import UnreadableSettings
+
+# Variables of the program for Node that is called memorize as well; none of ours is among them.
+_PEER_VARIABLES: Final = frozenset(
+    f"MEMORIZE_{name}"
+    for name in (
+        "ROOT",
+        "ACCOUNT",
+        "SESSION_ID",
+        "PROJECT_ID",
+        "LLM_BACKEND",
+        "LLM_ENDPOINT",
+        "LLM_API_KEY",
+        "LLM_MODEL",
+        "EMBEDDINGS_ENDPOINT",
+        "EMBEDDINGS_API_KEY",
+        "RAW_SEGMENTS",
+        "WATCHER_DISABLED",
+        "SUPPRESS_HOOKS",
+        "HOOK_COMMAND_FORM",
+        "SYNC_TOKEN",
+    )
+)
+_HEAD_BYTES: Final = 256
+_TRUST_NOTE: Final = (
+    'Codex runs new or changed hooks only after you trust them: open codex and choose "Trust all and continue".'
+)
+
+
+def transcripts(found: Found, agent: Agent) -> int:
+    """Return how many old sessions could be imported."""
+    try:
+        return sum(1 for _ in agent.transcript_files(found.root))
+    except OSError:
+        return 0
+
+
+def peer(environ: Mapping[str, str], settings: Iterable[Path]) -> list[str]:
+    """Return what tells that the memorize for Node records here too, and how to avoid recording everything twice."""
+    program = _peer_program(environ)
+    signs = [f"the program {program}"] if program else []
+    for path in settings:
+        calls = _foreign_calls(path)
+        if calls:
+            signs.append(f"{calls} hooks in {path}")
+    variables = sorted(_PEER_VARIABLES & environ.keys())
+    if variables:
+        signs.append(f"the variables {', '.join(variables)}")
+    if not signs:
+        return []
+    verb = f'"{program} uninstall"' if program else 'its own "memorize uninstall"'
+    note = (
+        f"Another program called memorize, made for Node, is set up here ({'; '.join(signs)}). With both every session "
+        f"is recorded twice. To keep this one, take out the other's hooks with {verb}; its data stays where it is."
+    )
+    return [note]
+
+
+def _peer_program(environ: Mapping[str, str]) -> Path | None:
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        candidate = Path(folder or ".") / "memorize"
+        try:
+            if not candidate.is_file():
+                continue
+            with candidate.open("rb") as file:
+                head = file.read(_HEAD_BYTES).partition(b"\n")[0]
+            if b"node" in head or "node_modules" in candidate.resolve().parts:
+                return candidate
+        except OSError:
+            continue
+    return None
+
+
+def _foreign_calls(path: Path) -> int:
+    """Count the hooks that call a memorize which is not this one."""
+    try:
+        found = edit.commands(path.read_bytes(), str(path))
+    except (OSError, UnreadableSettings):
+        return 0
+    return sum("memorize" in command and "hook" in command and not edit.is_ours(command) for _, command in found)
+
+
+def codex_trust(root: Path, hooks: Path, text: bytes) -> str | None:
+    """Return a note when Codex would not run our hooks in ``hooks`` (whose content is ``text``), else None.
+
+    The fingerprint of a hook without a matcher is known and compared; of one with a matcher only that there is one.
+    """
+    state = _state(root / "config.toml")
+    for event, group, index, entry in edit.positions(text, str(hooks)):
+        place = f"{_snake(event)}:{group}:{index}"
+        trusted = state.get(f"{hooks}:{place}", state.get(f"{hooks.resolve()}:{place}"))
+        recorded = trusted.get("trusted_hash") if isinstance(trusted, dict) else None
+        if not isinstance(recorded, str) or (entry.matcher is None and recorded != _fingerprint(entry)):
+            return _TRUST_NOTE
+    return None
+
+
+def codex_forms(root: Path) -> str | None:
+    """Return a note when hooks stand in ``config.toml`` as well: Codex wants one form only."""
+    hooks = _config(root / "config.toml").get("hooks")
+    if not isinstance(hooks, dict) or not set(hooks) - {"state"}:
+        return None
+    return f"{root / 'config.toml'} holds hooks too; Codex reads both files but warns. Ours are in hooks.json."
+
+
+def hooks_disabled(path: Path, text: bytes | None) -> str | None:
+    """Return a note when the settings switch all hooks off."""
+    try:
+        value = json.loads((text or b"{}").decode("utf-8-sig"))
+    except ValueError:
+        return None
+    if isinstance(value, dict) and value.get("disableAllHooks") is True:
+        return f'{path} says "disableAllHooks": true, so no hook runs, ours included.'
+    return None
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _state(path: Path) -> dict[str, Any]:
+    hooks = _config(path).get("hooks")
+    state = hooks.get("state") if isinstance(hooks, dict) else None
+    return state if isinstance(state, dict) else {}
+
+
+def _snake(event: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in event).lstrip("_")
+
+
+def _fingerprint(entry: Entry) -> str:
+    """Return the hash that Codex records for a trusted hook without a matcher."""
+    handler = {"async": False, "command": entry.command, "timeout": entry.timeout, "type": "command"}
+    content = {"event_name": _snake(entry.event), "hooks": [handler]}
+    compact = json.dumps(content, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return "sha256:" + hashlib.sha256(compact.encode("utf-8")).hexdigest()

@@ -1,0 +1,107 @@
+"""The doors to the disk for setup: read, replace whole, and one trial run of the hook."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from memorize.agents.hookline import hook_line
+from memorize.errors import CannotRead, CannotWrite, HookFails
+from memorize.paths import Home
+
+_TRIAL_S: Final = 20
+_TRIAL_EVENT: Final = "Stop"
+_GUARD: Final = " 2>/dev/null || :"
+
+
+def read(path: Path) -> bytes | None:
+    """Return a file's bytes, None where there is none. Raises ``CannotRead``."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CannotRead(path=path, detail=error.strerror or error) from None
+
+
+def replace(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Write a file beside ``path``, sync it, and put it in its place. Raises ``CannotWrite``.
+
+    Mode and owner stay as they were; a new file is private unless ``mode`` says otherwise.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        old = path.stat() if path.exists() else None
+        beside.unlink(missing_ok=True)
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.chmod(mode if mode is not None else (old.st_mode & 0o7777 if old else 0o600))
+        if old is not None and hasattr(os, "chown") and (old.st_uid, old.st_gid) != _owner(beside):
+            os.chown(beside, old.st_uid, old.st_gid)
+        beside.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise CannotWrite(path=path, detail=error.strerror or error) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _owner(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_uid, status.st_gid
+
+
+def _sync_folder(folder: Path) -> None:
+    if sys.platform == "win32":  # a folder cannot be opened there
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_private(*folders: Path) -> None:
+    """Make directories that nobody else can look into. Raises ``CannotWrite``."""
+    for folder in folders:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(path=folder, detail=error.strerror or error) from None
+
+
+def created_folders(path: Path) -> tuple[Path, ...]:
+    """Return the parents of ``path`` that are not there yet, the outermost first."""
+    return tuple(reversed([folder for folder in path.parents if not folder.exists()]))
+
+
+def try_hook(python: str, home: Home, agent: str) -> None:
+    """Run the hook once as the agent will, without its guard, into a state directory that is thrown away.
+
+    Raises ``HookFails`` when it does not end well, says anything, or captures nothing.
+    """
+    with tempfile.TemporaryDirectory(prefix=".trial-", dir=home.root) as folder:
+        keep = ("PATH", "SYSTEMROOT", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "LANG")
+        environ = {name: os.environ[name] for name in keep if name in os.environ}
+        environ["MEMORIZE_HOME"] = folder
+        line = hook_line(python, str(home.hook_program), agent, _TRIAL_EVENT).removesuffix(_GUARD)
+        direct = [python, "-I", "-S", str(home.hook_program), agent, _TRIAL_EVENT]
+        command = direct if sys.platform == "win32" else ["/bin/sh", "-c", line]
+        try:
+            done = subprocess.run(
+                command, input=b"{}", capture_output=True, cwd=folder, env=environ, timeout=_TRIAL_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HookFails(detail=str(error)) from None
+        spool = Home(Path(folder)).spool / "new"
+        if done.returncode or done.stdout or not (spool.is_dir() and any(spool.iterdir())):
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().rsplit("\n", 1)[-1][:200]
+            raise HookFails(detail=said or f"it captured nothing, status {done.returncode}")
