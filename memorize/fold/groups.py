@@ -47,11 +47,11 @@ def shown_groups(memories: Mapping[bytes, MemoryState], marks: Marks) -> dict[by
             held = first.setdefault(memory.group, memory)
             if held is not memory:
                 larger.setdefault(memory.group, [held]).append(memory)
-    quiet = not (marks.pins or marks.confirmed or marks.replaces)
+    followed = {*marks.pins, *marks.confirmed, *marks.replaces}
     shown: dict[bytes, Shown] = {}
     for key, memory in first.items():
         members = larger.get(key)
-        if members is None and quiet:
+        if members is None and memory.id not in followed:
             if memory.status == LIVE:
                 alone = (memory.id,)
                 shown[key] = _shown(memory, memory.sources, alone, alone, memory.wall, False, 0, memory.contested, ())
