@@ -166,8 +166,8 @@ only_version() { # only_version FOUND
 # Sets kind (checkout, wheel, release), source, lock and offline.
 find_source() {
   lock='' offline='' kind=''
-  case $0 in
-    install.sh | */install.sh) beside=$(cd "$(dirname "$0")" && pwd) ;;
+  case $script in
+    install.sh | */install.sh) beside=$(cd "$(dirname "$script")" && pwd) ;;
     *) beside='' ;; # read from a pipe: the folder we stand in means nothing
   esac
   if [ -n "$from" ]; then
@@ -384,7 +384,7 @@ leave() {
     exit 0
   fi
   # Hooks first: a hook without its program would be worse than a program without hooks.
-  "$program" uninstall "$@" || die "the hooks could not be taken out, so the program was left in place" "see above, then run this again"
+  "$program" uninstall ${1+"$@"} || die "the hooks could not be taken out, so the program was left in place" "see above, then run this again"
   case $way in
     uv) "$uv" tool uninstall --quiet memorize-agents ;;
     pipx) pipx uninstall memorize-agents ;;
@@ -402,9 +402,14 @@ leave() {
   say "memorize was removed; memories stay where they were"
 }
 
-main() {
+main() { # main SCRIPT [OPTION ...]
+  # Where ${1+"$@"} stands for "$@": posh takes the latter for unset when there is nothing in it.
+  # zsh under its own name splits no words and calls a function by $0
+  if [ -n "${ZSH_VERSION:-}" ]; then emulate sh; fi
   set -eu
   umask 077
+  script=$1
+  shift
   here=$PWD
   read_environment
   while [ $# -gt 0 ]; do
@@ -440,16 +445,16 @@ main() {
   done
   check_ground
   if [ -n "$uninstall" ]; then
-    leave "$@"
+    leave ${1+"$@"}
     exit 0
   fi
   install
-  if [ -n "$demo" ]; then exec "$program" demo "$@"; fi
-  for agent in $agents; do set -- --agent "$agent" "$@"; done
-  exec "$program" setup "$@"
+  if [ -n "$demo" ]; then exec "$program" demo ${1+"$@"}; fi
+  for agent in $agents; do set -- --agent "$agent" ${1+"$@"}; done
+  exec "$program" setup ${1+"$@"}
 }
 
 {
-  main "$@"
+  main "$0" "$@"
   exit
 }
