@@ -283,7 +283,16 @@ def tidy(payload: Payload) -> dict[str, Any]:
 
     Agents hand over any JSON; what the format cannot hold becomes text instead of an error.
     """
-    return {_text(key): _plain(value, 1) for key, value in payload.items()}
+    plain: dict[str, Any] = {}
+    for key, value in payload.items():
+        kind = type(value)
+        if kind is str:
+            if not value.isascii():
+                value = _text(value)
+        elif kind is not bool and value is not None:
+            value = _plain(value, 1)
+        plain[key if type(key) is str and key.isascii() else _text(key)] = value
+    return plain
 
 
 def _plain(value: object, depth: int) -> object:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from memorize.clock import Clock
 from memorize.errors import BadHome, CannotRead, CannotWrite
 from memorize.ids import RANDOM_BYTES, random_id
-from memorize.log.files import Files, RealFiles, replace_file, write_all
+from memorize.log.files import Files, replace_file, write_all
 from memorize.log.segments import HEADER_BYTES, SUFFIX, parse_header
 from memorize.paths import Home
 
@@ -68,16 +68,11 @@ def machine_id() -> str:
     return ""
 
 
-def load_or_renew(
-    home: Home, files: Files | None = None, clock: Clock | None = None, machine: Callable[[], str] = machine_id
-) -> Identity:
+def load_or_renew(home: Home, files: Files, clock: Clock, machine: Callable[[], str] = machine_id) -> Identity:
     """Return the identity of ``home``, made or renewed when it has to be. Safe when many processes start at once.
 
     Raises CannotRead, CannotWrite, BadHome, Busy.
     """
-    from memorize.clock import SystemClock
-
-    files, clock = files or RealFiles(), clock or SystemClock()
     here = machine()
     try:
         found = _load(home, files)

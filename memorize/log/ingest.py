@@ -116,6 +116,8 @@ class Ingester:
         """Nothing is read or written before ``run``."""
         self._home = home
         self._root = str(home.root)
+        self._new = f"{home.spool}/new"
+        self._now = (0, 0)
         self._files = files
         self._clock = clock
         self._normalise = normalise
@@ -201,15 +203,16 @@ class Ingester:
         """Ingest the files from ``start`` on that make one batch; return how many names were used."""
         items: list[_Item] = []
         size = used = 0
+        self._now = (self._clock.monotonic_ns(), self._clock.wall_ms())
         for name in names[start : start + INGEST_BATCH_FILES_MAX]:
             used += 1
             size += self._collect(name, items, tally)
             if size >= BATCH_BYTES_MAX:
                 break
-        directory, unlink = f"{self._home.spool}/new/", self._files.unlink
+        unlink = self._files.unlink
         for name in self._append(items, tally):
             with contextlib.suppress(OSError):  # it will be known the next time
-                unlink(directory + name)
+                unlink(f"{self._new}/{name}")
             tally.files += 1
         return used
 
@@ -220,7 +223,7 @@ class Ingester:
             if found is None:
                 raise Unreadable("not a spool file's name")
             try:
-                capture = take(self._home, self._files, found)
+                capture = take(self._files, self._new, found)
             except FileNotFoundError:
                 return 0
             drafts = self._drafts(capture)
@@ -253,11 +256,11 @@ class Ingester:
             tally.bad += 1
 
     def _origin(self, nonce: bytes, mono: int, name: str) -> Origin:
-        now, wall = self._clock.monotonic_ns(), self._clock.wall_ms()
+        now, wall = self._now
         if mono <= now:
             return Origin(nonce, self._identity.boot, mono, max(0, wall - (now - mono) // 1_000_000))
         with contextlib.suppress(OSError):
-            wall = min(wall, self._files.modified_ms(f"{self._home.spool}/new/{name}"))
+            wall = min(wall, self._files.modified_ms(f"{self._new}/{name}"))
         return Origin(nonce, b"", min(mono, 2**63 - 1), max(0, wall))
 
     def _append(self, items: Sequence[_Item], tally: _Tally) -> list[str]:

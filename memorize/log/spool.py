@@ -131,11 +131,11 @@ def check_drafts(drafts: Sequence[Draft]) -> None:
         seen.add(draft.ordinal)
 
 
-def take(home: Home, files: Files, found: SpoolEntry) -> Capture:
-    """Return the capture in a spool file. Raises Unreadable when it is not what its name says, OSError."""
+def take(files: Files, directory: str, found: SpoolEntry) -> Capture:
+    """Return the capture in a file of ``directory``. Raises Unreadable when it is not what its name says, OSError."""
     if found.length > SPOOL_BYTES_MAX:
         raise Unreadable("larger than any capture")
-    data = files.read(f"{home.spool}/new/{found.name}", found.length + 1)
+    data = files.read(f"{directory}/{found.name}", found.length + 1)
     if len(data) != found.length or crc32(data) != found.crc:
         raise Unreadable("not the bytes that its name tells")
     return Capture(found.agent, found.event, found.nonce, found.mono, data, found.cut)

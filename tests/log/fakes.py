@@ -55,11 +55,7 @@ class MemoryProjection:
         return dict(self.ends)
 
     def known(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
-        return {
-            (nonce, ordinal): identity
-            for nonce in nonces
-            for ordinal, identity in self.ids.get(nonce, {}).items()
-        }
+        return {(nonce, ordinal): identity for nonce in nonces for ordinal, identity in self.ids.get(nonce, {}).items()}
 
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
         if self.failures:
@@ -98,7 +94,8 @@ def ingester(
     clock: Clock | None = None,
     normalise: Callable[[Capture], Sequence[Draft]] = note,
 ) -> Ingester:
-    files, clock = files or RealFiles(), clock or FixedClock()
+    files = files or RealFiles()
+    clock = FixedClock() if clock is None else clock  # a clock without fields is false
     identity = load_or_renew(home, files, clock, no_machine)
     return Ingester(home, files, clock, identity, normalise, projection or MemoryProjection(), no_machine)
 
@@ -111,12 +108,7 @@ def events_on_disk(paths: Iterable[Path]) -> list[Event]:
     """Read with nothing but the scanner: what any other reader would find."""
     from memorize.log.segments import frame_event
 
-    return [
-        frame_event(frame)
-        for path in paths
-        for frame in scan_segment(path.read_bytes()).frames
-        if frame.type == 1
-    ]
+    return [frame_event(frame) for path in paths for frame in scan_segment(path.read_bytes()).frames if frame.type == 1]
 
 
 class FailingFiles(RealFiles):
