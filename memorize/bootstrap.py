@@ -1,0 +1,274 @@
+"""The composition root: puts the rooms together once and hands them to verbs and daemon as ``App``.
+
+Nothing below this room reads the environment, and nothing above it knows how the parts are wired.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from memorize import agents, model
+from memorize import config as settings
+from memorize.clock import Clock, SystemClock
+from memorize.config import Config
+from memorize.consolidate import worker
+from memorize.consolidate.windows import Window, windows
+from memorize.errors import Busy, CannotRead, IndexDamaged, IndexMissing
+from memorize.index import groups, unclaimed
+from memorize.index.groups import Group
+from memorize.index.place import Place, locate
+from memorize.index.projector import Projector
+from memorize.index.query import Query
+from memorize.index.read import Reader
+from memorize.index.rebuild import rebuild
+from memorize.log.files import RealFiles
+from memorize.log.identity import Identity, load_or_renew
+from memorize.log.ingest import Ingester, IngestReport
+from memorize.log.lock import Lock
+from memorize.log.recovery import IndexAhead
+from memorize.log.segments import read_event
+from memorize.log.spool import Unreadable, put_batch
+from memorize.model import Capture, Draft
+from memorize.paths import Home, state_root
+from memorize.recall import search as finding
+from memorize.recall.rank import Weights
+
+DELIVERED: Final = "delivered"
+_TRIES: Final = 3
+
+
+class App:
+    """One state directory and everything that works on it. Cheap to make; parts are opened when they are needed."""
+
+    def __init__(self, home: Home, config: Config, clock: Clock) -> None:
+        """Put the parts together; nothing is read or written yet."""
+        self.home = home
+        self.config = config
+        self.clock = clock
+        self.files = RealFiles()
+        self.projector = Projector(home.index)
+        self.weights = Weights(
+            half_life_days=config.half_life_days,
+            importance=config.importance_exponent,
+            recency=config.recency_exponent,
+            relevance=config.relevance_exponent,
+        )
+        self.boundaries: dict[tuple[str, str], str] = {}
+        self.recent: dict[bytes, Capture] = {}
+        self._readers: list[Reader] = []
+
+    # -- identity and place ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Store, device and replica of this state directory; made at the first use."""
+        return load_or_renew(self.home, self.files, self.clock)
+
+    def place(self, directory: str) -> Place:
+        """Return the project of a directory. Relative paths are taken from the process's own directory."""
+        return locate(directory, self.identity.device.hex())
+
+    def seen(self, place: Place) -> list[Draft]:
+        """Return the draft that makes a place's project known, with a far ordinal; none when it is known already."""
+        payload = {
+            "key": place.project,
+            "name": place.name,
+            "identities": [list(pair) for pair in place.identities],
+            "path": place.root,
+            "device": self.identity.device.hex(),
+        }
+        with contextlib.suppress(IndexMissing, IndexDamaged, Busy):
+            if self.reader(drain=False).knows_place(payload):
+                return []
+        return [Draft(model.PROJECT_SEEN, payload, ordinal=100)]
+
+    # -- the way in -----------------------------------------------------------------------------------------------
+
+    def normalise(self, capture: Capture) -> Sequence[Draft]:
+        """Turn a capture into drafts; notes boundaries and keeps the latest captures for the daemon's answers."""
+        if capture.agent == "memorize" and capture.event == DELIVERED:
+            return self._delivered(capture)
+        agent = agents.agent(capture.agent) if capture.agent in agents.names() else None
+        if agent is None:
+            raise Unreadable(f"no agent called {capture.agent}")
+        drafts = agent.parse(capture, self.place)
+        self.recent[capture.nonce] = capture
+        while len(self.recent) > 64:
+            del self.recent[next(iter(self.recent))]
+        if drafts and (kind := agent.boundary(capture)) is not None:
+            payload = drafts[0].payload
+            self.boundaries[payload["agent"], payload["session"]] = kind
+        return [self._with_device(draft) for draft in drafts]
+
+    def _with_device(self, draft: Draft) -> Draft:
+        if draft.kind != model.PROJECT_SEEN:
+            return draft
+        return draft._replace(payload={**draft.payload, "device": self.identity.device.hex()})
+
+    def _delivered(self, capture: Capture) -> Sequence[Draft]:
+        """Read the note of a hook that printed a brief: the nonce of the session start, then the record."""
+        nonce, _, line = capture.data.partition(b"\n")
+        try:
+            record = json.loads(line)
+            items = [[bytes.fromhex(item[0]), str(item[1]), int(item[2])] for item in record["items"]]
+            start = bytes.fromhex(nonce.decode("ascii"))
+            payload = {**record, "items": items}
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise Unreadable(f"not a delivery record: {error}") from error
+        known = self.recent.get(start)
+        session = _session_id(known) if known else self._session_of(start)
+        return [Draft(model.CONTEXT_DELIVERED, {**payload, "session": session})]
+
+    def _session_of(self, nonce: bytes) -> str:
+        with contextlib.suppress(IndexMissing, IndexDamaged, Busy):
+            return self.reader(drain=False).session_of(nonce)
+        return ""
+
+    def ingest(self, limit: int | None = None, wait_s: float = 5.0) -> IngestReport:
+        """Ingest the spool; builds the index first when it is missing, damaged or ahead of the log.
+
+        Raises Busy, CannotRead, CannotWrite.
+        """
+        ingester = self._ingester
+        for _ in range(_TRIES):
+            try:
+                return ingester.run(limit, wait_s)
+            except (IndexMissing, IndexDamaged, IndexAhead):
+                self.rebuild(wait_s)
+        return ingester.run(limit, wait_s)
+
+    @cached_property
+    def _ingester(self) -> Ingester:
+        return Ingester(self.home, self.files, self.clock, self.identity, self.normalise, self.projector)
+
+    def append(self, drafts: Sequence[Draft], *, strict: bool = False) -> list[bytes]:
+        """Write drafts as one batch and return their ids in order of ordinal. Raises Busy, CannotWrite."""
+        nonce = put_batch(self.home, drafts, self.clock, strict)
+        self.ingest()
+        known = self.projector.known([nonce])
+        return [known[nonce, draft.ordinal] for draft in sorted(drafts, key=lambda draft: draft.ordinal)]
+
+    def rebuild(self, wait_s: float = 5.0, progress: Callable[[int, int], None] | None = None) -> int:
+        """Build the index anew from the log and swap it in; return the number of events."""
+        with Lock(self.home.locks / "rebuild").held(wait_s):
+            self.close()
+            return rebuild(self.home, self.clock, progress)
+
+    def close(self) -> None:
+        """Close what is open. Everything opens again when it is needed."""
+        self.projector.close()
+        while self._readers:
+            self._readers.pop().close()
+
+    # -- the way out ----------------------------------------------------------------------------------------------
+
+    def reader(self, *, drain: bool = True) -> Reader:
+        """Return the read side of the index, up to date: what lies in the spool is ingested first.
+
+        When another process holds the lock it is at work on just that, and the index is read as it is.
+        """
+        if drain:
+            with contextlib.suppress(Busy):
+                self.ingest(wait_s=1.0)
+        if not self._readers:
+            self._readers.append(Reader.open(self.home))
+        return self._readers[0]
+
+    def query(self) -> Query:
+        """Return the questions that recall asks, up to date."""
+        reader = self.reader()
+        return Query(reader.connection, reader.observation_text)
+
+    def search(
+        self,
+        text: str,
+        project: str | None,
+        limit: int = 10,
+        *,
+        observations: bool = False,
+        kinds: Collection[str] = (),
+        dead: bool = False,
+        query: Query | None = None,
+    ) -> finding.Results:
+        """Search one project (None: all) and the personal memories; an empty text lists them by rank."""
+        return finding.search(
+            query or self.query(),
+            text,
+            [project] if project else [],
+            model.SCOPES,
+            self.clock.wall_ms(),
+            limit,
+            include_observations=observations,
+            kinds=kinds,
+            include_dead=dead,
+            weights=self.weights,
+        )
+
+    def resolve(self, prefix: str, *, events: bool = False) -> bytes:
+        """Return the id that begins with these digits. Raises UnknownMemory, AmbiguousId."""
+        return groups.find(self.reader().connection, prefix, events=events)
+
+    def group(self, identity: bytes) -> Group:
+        """Return a memory with its text group. Raises UnknownMemory."""
+        return groups.load(self.reader().connection, identity)
+
+    def batch_of(self, identities: tuple[bytes, ...]) -> list[bytes]:
+        """Return these events and their like from the same batches."""
+        return groups.siblings(self.reader().connection, identities)
+
+    def pins(self, group: Group) -> list[bytes]:
+        """Return the pins of a memory or of what it replaced."""
+        return groups.pins(self.reader().connection, (*group.members, *group.supersedes))
+
+    # -- consolidation --------------------------------------------------------------------------------------------
+
+    def open_windows(self, sessions: Collection[tuple[str, str]] | None = None) -> list[Window]:
+        """Return the windows that no accepted claim covers, of these (agent, session) pairs or of all."""
+        connection = self.reader().connection
+        found: list[Window] = []
+        for one in unclaimed.open_sessions(connection, self.identity.replica):
+            if sessions is not None and (one.agent, one.session) not in sessions:
+                continue
+            spots = unclaimed.unclaimed(connection, one.session)
+            events = [read_event(self.home.root / file, offset, length) for file, offset, length in spots]
+            own = [event for event in events if event.payload and event.payload.get("agent") == one.agent]
+            found += windows(one.agent, one.session, own)
+        return found
+
+    def consolidate(
+        self,
+        sessions: Collection[tuple[str, str]] | None = None,
+        *,
+        project: str | None = None,
+        observations_min: int = 1,
+        wait_s: float = 0.0,
+    ) -> worker.Report:
+        """Form memories from every open window. One worker at a time; raises Busy when another one is at it."""
+        with Lock(self.home.locks / "consolidate").held(wait_s):
+            chosen = [one for one in self.open_windows(sessions) if project in (None, one.project)]
+            return worker.run(chosen, lambda drafts: self.append(drafts, strict=True), observations_min)
+
+
+def _session_id(capture: Capture) -> str:
+    try:
+        value: Any = json.loads(capture.data)
+    except (ValueError, RecursionError):
+        return ""
+    found = value.get("session_id") if isinstance(value, dict) else ""
+    return found if isinstance(found, str) else ""
+
+
+def open_app(environ: Mapping[str, str], clock: Clock | None = None) -> App:
+    """Return the program for this environment. Raises BadConfig, CannotRead."""
+    home = Home(state_root(environ))
+    try:
+        text = home.config.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotRead(path=home.config, detail=error) from error
+    return App(home, settings.parse(text, str(home.config)), clock or SystemClock())

@@ -1,0 +1,22 @@
+"""``memorize confirm``."""
+
+from __future__ import annotations
+
+import click
+
+from memorize.cli.console import app, document, json_option, say
+from memorize.recall.changes import confirmed
+
+
+@click.command()
+@click.argument("identity", metavar="ID")
+@json_option
+def command(identity: str, as_json: bool) -> None:
+    """Say that the memory is still true"""
+    parts = app()
+    group = parts.group(parts.resolve(identity))
+    parts.append(confirmed(group.members))
+    if as_json:
+        document({"id": group.id, **parts.group(group.id).shown()})
+        return
+    say(f" its age counts from now on.:confirmed {group.id.hex()[:6]}: {group.text}")

@@ -1,0 +1,27 @@
+"""``memorize forget``: take a memory out of every answer. It stays in the log and can be restored."""
+
+from __future__ import annotations
+
+import click
+
+from memorize.cli.console import app, document, json_option, say
+from memorize.recall.changes import forgotten
+
+
+@click.command()
+@click.argument("identities", metavar="ID...", nargs=-1, required=True)
+@click.option("--reason", default="", help="Why, for the history.")
+@json_option
+def command(identities: tuple[str, ...], reason: str, as_json: bool) -> None:
+    """Forget the memories with these IDs, and everything that they had replaced."""
+    parts = app()
+    # All are looked up before the first is forgotten, so that a wrong id changes nothing.
+    groups = [parts.group(parts.resolve(identity)) for identity in identities]
+    for group in groups:
+        parts.append(forgotten(group.members, group.supersedes, reason))
+    if as_json:
+        document({"items": [{"id": group.id, "text": group.text} for group in groups], "total": len(groups)})
+        return
+    for group in groups:
+        say(f"forgotten {group.id.hex()[:6]}: {group.text}")
+        say(f"back again: memorize restore {group.id.hex()[:6]}")

@@ -1,0 +1,21 @@
+"""``memorize projects``: what the memory knows as a project."""
+
+from __future__ import annotations
+
+import click
+
+from memorize.cli.console import app, json_option, listing, say
+
+
+@click.command()
+@json_option
+def command(as_json: bool) -> None:
+    """List every project with its memories, sessions and places."""
+    found = app().reader().projects()
+    if as_json:
+        listing((one._asdict() for one in found), len(found))
+        return
+    for one in found:
+        say(f"{one.key[:8]}  {one.name:24} {one.memories:5} memories {one.sessions:4} sessions  {', '.join(one.paths[:2])}")
+    if not found:
+        say("no project was captured yet")

@@ -1,0 +1,48 @@
+"""``memorize remember``: store one memory in the person's own words."""
+
+from __future__ import annotations
+
+import click
+
+from memorize.cli.console import app, document, here_option, json_option, say, text_of
+from memorize.errors import NothingToRemember
+from memorize.model import MEMORY_KINDS
+from memorize.recall.changes import formed, remembered
+
+_IMPORTANCE = {"decision": 8, "constraint": 8, "rule": 8, "preference": 7, "failure": 7, "question": 6}
+
+
+@click.command()
+@click.argument("text", nargs=-1)
+@click.option("--kind", type=click.Choice(MEMORY_KINDS), default="fact", show_default=True, help="What it is.")
+@click.option("--personal", is_flag=True, help="Holds in every project, not only in this one.")
+@click.option("--importance", type=click.IntRange(1, 10), help="1 to 10; by default 6 to 8, depending on the kind.")
+@click.option("--tag", "tags", multiple=True, help="A word to group it by; may be repeated.")
+@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="The day (UTC) after which it no longer holds.")
+@here_option
+@json_option
+def command(
+    text: tuple[str, ...],
+    kind: str,
+    personal: bool,
+    importance: int | None,
+    tags: tuple[str, ...],
+    until: object,
+    directory: str,
+    as_json: bool,
+) -> None:
+    """Remember TEXT (or standard input, with "-") as it stands."""
+    said = text_of(text)
+    if not said:
+        raise NothingToRemember
+    parts = app()
+    place = parts.place(directory)
+    scope = "personal" if personal else "project"
+    fields = {"tags": list(tags), "branch": place.branch, "expires_at": parts.end_of_day(until)}
+    payload = formed(said, kind, scope, place.project, importance or _IMPORTANCE.get(kind, 6), **fields)
+    identity = parts.append([*parts.seen(place), *remembered(payload)])[0]
+    if as_json:
+        document({"id": identity, "project": place.project, **parts.group(identity).shown()})
+        return
+    where = "every project" if personal else place.name
+    say(f"remembered {identity.hex()[:6]} for {where}: {payload['kind']}, importance {payload['importance']}")

@@ -1,0 +1,109 @@
+"""``memorize status``: the memory of this project on five lines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memorize import agents
+from memorize.agents import install, receipt
+from memorize.bootstrap import App
+from memorize.cli.console import app, document, here_option, json_option, say
+from memorize.cli.when import ago
+from memorize.daemon import life
+
+
+@click.command()
+@here_option
+@json_option
+def command(directory: str, as_json: bool) -> None:
+    """Show what is remembered here, which agents are wired, what waits, and how large it all is."""
+    parts = app()
+    facts = _facts(parts, directory)
+    if as_json:
+        document(facts)
+        return
+    for line in _lines(parts, facts):
+        say(line)
+
+
+def _facts(parts: App, directory: str) -> dict[str, Any]:
+    place = parts.place(directory)
+    counts = parts.reader().counts(place.project)
+    waiting = parts.open_windows()
+    running = life.status(parts.home)
+    return {
+        "project": {"key": place.project, "name": place.name, "path": place.root},
+        "memories": counts.memories,
+        "rules": counts.rules,
+        "disputed": counts.disputed,
+        "observations": counts.observed,
+        "last_ms": counts.last,
+        "last_agent": counts.last_agent,
+        "capture": _capture(parts),
+        "consolidate": {
+            "extractor": "rules",
+            "windows": len(waiting),
+            "observations": sum(len(one.events) for one in waiting),
+            "last_ms": counts.consolidated,
+        },
+        "sync": None,
+        "daemon": running._asdict() if running else None,
+        "log_bytes": _size(parts.home.segments),
+        "index_bytes": _size(parts.home.index),
+        "home": str(parts.home.root),
+    }
+
+
+def _capture(parts: App) -> list[dict[str, Any]]:
+    wired = {record.agent for record in receipt.load(parts.home).values()}
+    if not wired:
+        return []
+    plan = install.plan(parts.home, "", sorted(wired), os.environ)
+    return [{"agent": name, "notes": [note for note in plan.notes if name in note.lower()]} for name in sorted(wired)]
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(entry.stat().st_size for entry in os.scandir(path) if entry.is_file())
+    return path.stat().st_size if path.exists() else 0
+
+
+def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
+    now = parts.clock.wall_ms()
+    name = facts["project"]["name"]
+    last = "nothing captured yet"
+    if facts["last_ms"]:
+        last = f"last captured {ago(facts['last_ms'], now)} ({_title(facts['last_agent'])})"
+    wired = " · ".join(f"{_title(one['agent'])} {_trusted(one)}" for one in facts["capture"])
+    waiting = facts["consolidate"]
+    run = f"last run {ago(waiting['last_ms'], now)}" if waiting["last_ms"] else "never ran"
+    daemon = facts["daemon"]
+    up = f"running for {daemon['since_s']} s, {daemon['memory_kib'] // 1024} MiB" if daemon else "on demand, not running"
+    return [
+        f"{name:11} {facts['memories']} memories ({facts['rules']} rules, {facts['disputed']} disputed), "
+        f"{facts['observations']} observations, {last}",
+        f"capture     {wired or 'no agent is wired: memorize setup'}",
+        f"consolidate {waiting['observations']} observations waiting; {run} by {waiting['extractor']}, no model calls",
+        "sync        not set up",
+        f"daemon      {up} · log {_mb(facts['log_bytes'])}, index {_mb(facts['index_bytes'])} · {facts['home']}",
+    ]
+
+
+def _title(agent: str) -> str:
+    return agents.agent(agent).title if agent in agents.names() else agent or "unknown"
+
+
+def _trusted(one: dict[str, Any]) -> str:
+    return "waits for your trust: open codex, choose Trust all and continue" if _untrusted(one) else "ok"
+
+
+def _untrusted(one: dict[str, Any]) -> bool:
+    return one["agent"] == "codex" and any("trust" in note.lower() for note in one["notes"])
+
+
+def _mb(octets: int) -> str:
+    return f"{octets / 1e6:.1f} MB"

@@ -1,0 +1,34 @@
+"""``memorize uninstall``: take everything out again that setup put in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import click
+
+from memorize.agents import install
+from memorize.cli.console import app, document, json_option, say
+from memorize.daemon import life
+
+
+@click.command()
+@click.option("--purge", is_flag=True, help="Delete the memory too: everything that was ever captured here.")
+@click.option("--yes", is_flag=True, help="Do not ask before deleting.")
+@json_option
+def command(purge: bool, yes: bool, as_json: bool) -> None:
+    """Give the agents' settings back as they were, and stop the daemon. The memory stays, unless --purge."""
+    parts = app()
+    if purge and not yes:
+        click.confirm(f"Delete everything in {parts.home.root}?", abort=True, err=True)
+    told = install.undo(parts.home, os.environ)
+    stopped = life.stop(parts.home)
+    if purge:
+        parts.close()
+        shutil.rmtree(parts.home.root, ignore_errors=True)
+    if as_json:
+        document({"told": told, "daemon_stopped": stopped, "purged": purge})
+        return
+    for line in told or ["no settings file held hooks of ours"]:
+        say(line)
+    say("the memory is deleted" if purge else f"the memory stays in {parts.home.root}")
