@@ -3,9 +3,9 @@
 Run by the hook as ``python -I -S memorize_lean.py <agent> <cwd> <nonce>`` with 1.5 s to live. Output: one line with the
 delivered record (JSON, may be empty), then the exact text for the agent. Status 1 and no output for everything else.
 """
-# The hook directory holds a copy of this file, run without site-packages: only sqlite3 and json.
+# The hook directory holds a copy of this file, run without site-packages: only os and sqlite3, as an agent is waiting
+# (json would double the start; the ingester reads the record with care anyway).
 
-import json
 import os
 import sqlite3
 import sys
@@ -35,9 +35,8 @@ def brief(home: str, agent: str, cwd: str) -> bytes:
     row = index.execute("SELECT record, text FROM briefs WHERE project = ? AND agent = ?", (project, agent)).fetchone()
     if not row or not row[1]:
         return b""
-    record, text = (cell.decode() if isinstance(cell, bytes) else str(cell or "") for cell in row)
-    line = json.dumps(json.loads(record), ensure_ascii=False, separators=(",", ":")) if record else ""
-    return f"{line}\n{text}".encode()
+    record, text = (cell if isinstance(cell, bytes) else str(cell or "").encode() for cell in row)
+    return b"" if b"\n" in record else record + b"\n" + text
 
 
 def main(argv: list[str]) -> int:

@@ -228,6 +228,16 @@ def test_a_directory_with_a_newline_in_its_name_has_a_brief_too(hook: Hook, tmp_
     assert hook.run("claude", "SessionStart", cwd=folder) == TEXT
 
 
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8", "POSIX"])
+def test_the_locale_of_the_agent_does_not_matter(hook: Hook, tmp_path: Path, locale: str) -> None:
+    folder = tmp_path / "한국어 폴더"
+    folder.mkdir()
+    store_brief(hook, TEXT, cwd=str(folder))
+    assert hook.run("claude", "SessionStart", cwd=folder, environ={"LC_ALL": locale, "LANG": locale}) == TEXT
+    (hook.root / "exclude").write_text(f"{folder}\n", encoding="utf-8")
+    assert hook.run("claude", "SessionStart", cwd=folder, environ={"LC_ALL": locale, "LANG": locale}) == b""
+
+
 def make_index(hook: Hook, place: str, agent: str = "claude", text: str = TEXT.decode(), record: str = RECORD) -> None:
     with sqlite3.connect(hook.root / "index.sqlite") as index:
         index.executescript(
@@ -250,7 +260,7 @@ def test_without_a_brief_file_the_lean_child_reads_the_index(hook: Hook, depth: 
     (note,) = delivered(hook)
     nonce, _, record = note.partition(b"\n")
     assert bytes.fromhex(nonce.decode()) == hook.nonces("SessionStart")[0]
-    assert json.loads(record) == json.loads(RECORD)
+    assert record.decode() == RECORD
 
 
 def test_the_lean_child_is_silent_about_what_it_does_not_know(hook: Hook, tmp_path: Path) -> None:
@@ -264,7 +274,7 @@ def test_the_lean_child_is_silent_about_what_it_does_not_know(hook: Hook, tmp_pa
     assert hook.run("codex", "SessionStart") == TEXT
 
 
-@pytest.mark.parametrize(("text", "record"), [("", RECORD), (TEXT.decode(), "{broken")])
+@pytest.mark.parametrize(("text", "record"), [("", RECORD), (TEXT.decode(), '{"two":\n"lines"}')])
 def test_the_lean_child_prints_no_half_answer(hook: Hook, text: str, record: str) -> None:
     make_index(hook, str(hook.cwd), text=text, record=record)
     assert hook.run("claude", "SessionStart") == b""
