@@ -6,29 +6,22 @@ then the settings, so that stopping anywhere leaves agents that work and a recei
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-import memorize
 from memorize import agents as known
 from memorize.agents import edit, receipt, traces
 from memorize.agents.base import Agent, Edit, Found
 from memorize.agents.edit import Inserted
+from memorize.agents.hookfiles import put_hook_files, remove_hook_files
 from memorize.agents.hookline import hook_line, quoted
 from memorize.agents.receipt import Record
 from memorize.agents.write import created_folders, make_private, read, replace, try_hook
-from memorize.capture import install as programs
 from memorize.errors import CannotRead, CannotWrite, Problem
 from memorize.paths import Home
-
-_DAEMON: Final = '''"""Started by the hook: puts memorize on the path and serves. Written by setup."""
-import sys
-sys.path.insert(0, {site!r})
-from memorize.daemon.serve import main
-raise SystemExit(main())
-'''
 
 
 class FileEdit(NamedTuple):
@@ -38,7 +31,6 @@ class FileEdit(NamedTuple):
     path: Path
     edit: Edit
     inserted: Inserted
-    original: bytes | None
 
 
 class Plan(NamedTuple):
@@ -46,7 +38,6 @@ class Plan(NamedTuple):
 
     found: tuple[Found, ...]
     edits: tuple[FileEdit, ...]
-    files: Mapping[str, bytes]  # below the hook directory, besides the hook's programs
     python: str
     notes: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
@@ -66,7 +57,7 @@ def plan(
     environ: Mapping[str, str],
     project: Path | None = None,
     *,
-    windows: bool = False,
+    windows: bool = sys.platform == "win32",
 ) -> Plan:
     """Look at the machine and return what would be done for ``agents``, or for those that are here when none is named.
 
@@ -91,14 +82,8 @@ def plan(
     notes.extend(
         traces.peer(environ, [agent.settings(here.root, scope) for agent, here in found for scope in {None, project}])
     )
-    files = {"python": python.encode("utf-8"), "memorize_daemon.py": _daemon_program()}
     counts = {agent.name: traces.transcripts(here, agent) for agent, here in found}
-    return Plan(tuple(here for _, here in found), tuple(edits), files, python, tuple(notes), tuple(problems), counts)
-
-
-def _daemon_program() -> bytes:
-    site = str(Path(memorize.__file__).resolve().parent.parent)
-    return _DAEMON.format(site=site).encode("utf-8", "surrogateescape")
+    return Plan(tuple(here for _, here in found), tuple(edits), python, tuple(notes), tuple(problems), counts)
 
 
 def _plan_file(agent: Agent, path: Path, records: Mapping[Path, Record], line: Callable[[str], str]) -> FileEdit:
@@ -109,8 +94,9 @@ def _plan_file(agent: Agent, path: Path, records: Mapping[Path, Record], line: C
     text, record = read(target), records.get(target)
     change = agent.plan_install(text, line, str(path))
     if not change.changes:
-        inserted = record.inserted if record else edit.adopt(text or b"", str(path))
-        return FileEdit(agent.name, target, change, inserted, text)
+        present = edit.adopt(text or b"", str(path))
+        inserted = record.inserted._replace(commands=present.commands) if record else present
+        return FileEdit(agent.name, target, change, inserted)
     base = text
     if text is not None:  # our older hooks out first, exactly where a receipt allows it
         base = edit.undo(text, record.inserted, str(path)).text if record else text
@@ -118,9 +104,8 @@ def _plan_file(agent: Agent, path: Path, records: Mapping[Path, Record], line: C
     fresh = agent.plan_install(base, line, str(path))
     inserted = edit.remember(fresh, base)
     if record:
-        commands = dict.fromkeys((*inserted.commands, *record.inserted.commands))
-        inserted = inserted._replace(created=inserted.created or record.inserted.created, commands=tuple(commands))
-    return FileEdit(agent.name, target, Edit(text, fresh.after, fresh.pieces), inserted, base)
+        inserted = inserted._replace(created=inserted.created or record.inserted.created)
+    return FileEdit(agent.name, target, Edit(text, fresh.after, fresh.pieces), inserted)
 
 
 def _notes(
@@ -143,7 +128,7 @@ def apply(planned: Plan, home: Home) -> list[str]:
     A settings file that changed since the plan was made is left alone and told.
     """
     make_private(home.root, home.receipts)
-    _write_hook(planned, home)
+    put_hook_files(home, planned.python)
     agent = planned.found[0].agent if planned.found else known.names()[0]
     try_hook(planned.python, home, agent)
     records = receipt.load(home)
@@ -160,20 +145,11 @@ def apply(planned: Plan, home: Home) -> list[str]:
     return told
 
 
-def _write_hook(planned: Plan, home: Home) -> None:
-    try:
-        programs.install_hook(home.hook)
-    except OSError as error:
-        raise CannotWrite(path=home.hook, detail=error.strerror or error) from None
-    for name, content in planned.files.items():
-        if read(home.hook / name) != content:
-            replace(home.hook / name, content)
-
-
 def _record(item: FileEdit, old: Record | None, home: Home) -> Record:
     """Return the record of an edit, with one copy of the file as it was before we first touched it."""
-    if old is not None:
-        return old._replace(inserted=item.inserted)
+    if old is not None:  # until the file is written, the hooks of the older record are the ones in it
+        commands = dict.fromkeys((*item.inserted.commands, *old.inserted.commands))
+        return old._replace(inserted=item.inserted._replace(commands=tuple(commands)))
     backup = None
     if item.edit.changes and item.edit.before is not None:
         backup = home.receipts / f"{edit.digest(item.edit.before)[:16]}-{item.path.name}"
@@ -213,8 +189,7 @@ def undo(home: Home, environ: Mapping[str, str] | None = None) -> list[str]:
         _save(left, home)
     else:
         receipt.location(home).unlink(missing_ok=True)
-    for name in (*reversed(list(programs.hook_files())), "memorize_daemon.py", "python"):
-        (home.hook / name).unlink(missing_ok=True)
+    remove_hook_files(home)
     return told
 
 

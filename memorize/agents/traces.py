@@ -100,14 +100,14 @@ def _foreign_calls(path: Path) -> int:
 def codex_trust(root: Path, hooks: Path, text: bytes) -> str | None:
     """Return a note when Codex would not run our hooks in ``hooks`` (whose content is ``text``), else None.
 
-    The fingerprint of a hook without a matcher is known and compared; of one with a matcher only that there is one.
+    A trusted hook is known by its place in the file and by a fingerprint of event, matcher, command and timeout.
     """
     state = _state(root / "config.toml")
     for event, group, index, entry in edit.positions(text, str(hooks)):
         place = f"{_snake(event)}:{group}:{index}"
         trusted = state.get(f"{hooks}:{place}", state.get(f"{hooks.resolve()}:{place}"))
         recorded = trusted.get("trusted_hash") if isinstance(trusted, dict) else None
-        if not isinstance(recorded, str) or (entry.matcher is None and recorded != _fingerprint(entry)):
+        if recorded != _fingerprint(entry):
             return _TRUST_NOTE
     return None
 
@@ -149,8 +149,10 @@ def _snake(event: str) -> str:
 
 
 def _fingerprint(entry: Entry) -> str:
-    """Return the hash that Codex records for a trusted hook without a matcher."""
+    """Return the hash that Codex 0.171 records for a trusted hook."""
     handler = {"async": False, "command": entry.command, "timeout": entry.timeout, "type": "command"}
-    content = {"event_name": _snake(entry.event), "hooks": [handler]}
+    content: dict[str, Any] = {"event_name": _snake(entry.event), "hooks": [handler]}
+    if entry.matcher is not None:
+        content["matcher"] = entry.matcher
     compact = json.dumps(content, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     return "sha256:" + hashlib.sha256(compact.encode("utf-8")).hexdigest()

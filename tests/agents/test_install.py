@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from memorize.agents import edit, install, receipt, traces
+from memorize import paths
+from memorize.agents import agent, edit, install, receipt, traces
+from memorize.agents.hookfiles import extra_files
+from memorize.agents.hookline import hook_line
 from memorize.agents.write import replace
 from memorize.errors import CannotRead, CannotWrite, HookFails, UnknownAgent, UnreadableSettings
 from memorize.paths import Home
@@ -302,7 +305,7 @@ def test_the_agents_own_directories_are_honoured(machine: Machine, tmp_path: Pat
 
 
 def test_the_daemon_program_finds_memorize(machine: Machine) -> None:
-    code = machine.plan("claude").files["memorize_daemon.py"].decode()
+    code = extra_files(sys.executable)["memorize_daemon.py"].decode()
     compile(code, "memorize_daemon.py", "exec")
     done = subprocess.run(
         [sys.executable, "-I", "-c", code.split("from memorize.daemon")[0] + "import memorize; print('ok')"],
@@ -335,9 +338,10 @@ def trust(machine: Machine, hashes: Mapping[str, str]) -> None:
             "timeout": entry.timeout,
             "type": "command",
         }
-        text = json.dumps(
-            {"event_name": name, "hooks": [handler]}, separators=(",", ":"), sort_keys=True, ensure_ascii=False
-        )
+        content: dict[str, Any] = {"event_name": name, "hooks": [handler]}
+        if entry.matcher is not None:
+            content["matcher"] = entry.matcher
+        text = json.dumps(content, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
         value = hashes.get(event, "sha256:" + hashlib.sha256(text.encode()).hexdigest())
         lines.append(f'[hooks.state."{machine.codex}:{name}:{group}:{index}"]\ntrusted_hash = "{value}"\n')
     machine.write(machine.user / ".codex" / "config.toml", "".join(lines).encode())
@@ -350,6 +354,22 @@ def test_trust_that_was_given_is_seen_and_trust_in_another_command_is_not(machin
     assert "Trust all" not in notes(machine, "codex")
     trust(machine, {"Stop": "sha256:0"})
     assert "Trust all" in notes(machine, "codex")
+
+
+def test_our_lines_have_the_fingerprints_that_codex_itself_gave(machine: Machine) -> None:
+    """A line, matcher or timeout that changes costs every person the trust that they gave."""
+    recorded = json.loads((paths.adapters_dir() / "codex" / "trust.json").read_text(encoding="utf-8"))
+    change = agent("codex").plan_install(
+        None, lambda event: hook_line(recorded["python"], recorded["program"], "codex", event), "hooks.json"
+    )
+    machine.write(machine.codex, change.after or b"")
+    state = "".join(
+        f'[hooks.state."{machine.codex}:{event}:0:0"]\ntrusted_hash = "{value}"\n'
+        for event, value in recorded["hashes"].items()
+    )
+    machine.write(machine.user / ".codex" / "config.toml", state.encode())
+    assert len(recorded["hashes"]) == 7
+    assert traces.codex_trust(machine.codex.parent, machine.codex, change.after or b"") is None
 
 
 def test_hooks_in_two_forms_and_hooks_switched_off_are_told(machine: Machine) -> None:
