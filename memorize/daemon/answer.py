@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
 from typing import Final
 
 from memorize import agents
-from memorize.agents.payload import read_call
+from memorize.agents import payload
 from memorize.bootstrap import App
 from memorize.errors import Problem
 from memorize.index.place import Place
@@ -22,10 +21,12 @@ from memorize.log.spool import Unreadable, entry, put_batch, take
 from memorize.model import CONTEXT_DELIVERED, Capture, Context, Draft
 from memorize.recall import silence
 from memorize.recall.brief import delivered_payload
-from memorize.recall.context import Situation, build_context
+from memorize.recall.prompt import prompt_context
 
 _SESSION_START: Final = "SessionStart"
 _PROMPT: Final = "UserPromptSubmit"
+# Sources of a session start at which the agent's window holds nothing of what it was told before.
+_FORGOTTEN: Final = frozenset({"startup", "clear", "compact"})
 
 
 class Answerer:
@@ -64,22 +65,39 @@ class Answerer:
             return self.app.recent.get(found.nonce)
 
     def _answer(self, capture: Capture) -> bytes:
-        if capture.agent not in agents.names():
+        if capture.agent not in agents.names() or capture.event not in (_SESSION_START, _PROMPT):
             return b""
-        kinds: dict[str, Callable[[Capture, dict[str, object]], Context | None]] = {
-            _SESSION_START: self._session_start,
-            _PROMPT: self._prompt,
-        }
-        find = kinds.get(capture.event)
-        if find is None:
+        call = payload.read(capture)
+        place = self.app.place(payload.text_of(call, "cwd"))
+        if place.capture_off:
             return b""
-        call = read_call(capture)
-        context = find(capture, call)
-        if context is None or not context.text:
-            return b""
+        session = payload.text_of(call, "session_id")
+        if capture.event == _SESSION_START:
+            context = self._session_start(place, session, payload.text_of(call, "source"))
+        else:
+            context = self._prompt(place, session, payload.text_of(call, "prompt"))
         answer = agents.agent(capture.agent).render(capture.event, context.text)
         if answer and context.items:
-            place, session = self._where(call)
-            payload = delivered_payload(context, capture.agent, place.project, capture.event, session)
-            put_batch(self.app.home, [Draft(CONTEXT_DELIVERED, payload)], self.app.clock)
+            told = delivered_payload(context, capture.agent, place.project, capture.event, session)
+            put_batch(self.app.home, [Draft(CONTEXT_DELIVERED, told)], self.app.clock)
         return answer
+
+    def _session_start(self, place: Place, session: str, source: str) -> Context:
+        """After a compaction everything is told again, since the agent has just forgotten it."""
+        told = frozenset() if source in _FORGOTTEN else self._told(session)
+        return self.app.context(place, session, reader=self._view(), delivered=told)
+
+    def _prompt(self, place: Place, session: str, text: str) -> Context:
+        view = self._view()
+        query = Query(view.connection, view.observation_text)
+        now, told = self.app.clock.wall_ms(), self._told(session)
+        hits = silence.answers(query, text, query.family(place.project), now, told, self.app.weights)
+        return prompt_context(hits, now)
+
+    def _told(self, session: str) -> frozenset[bytes]:
+        return self._view().delivered(session)
+
+    def _view(self) -> Reader:
+        if self._reader is None:
+            self._reader = Reader.open(self.app.home)
+        return self._reader
