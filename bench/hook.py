@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from typing import NamedTuple
 
 from memorize.capture.install import install_hook
 from memorize.capture.memorize_hook import brief_key, socket_path, spool_name
+from memorize.index.schema import create
 
 PAYLOAD = json.dumps({"session_id": "bench", "tool_name": "Bash", "tool_input": {"command": "x" * 3_900}}).encode()
 ANSWER = b"notes from earlier sessions " * 100
@@ -118,14 +118,10 @@ def daemon_up(stack: ExitStack, home: Path) -> str:
 
 
 def fill_index(home: Path) -> None:
-    """Make an index of just the tables that the lean child reads, with a brief for this working directory."""
-    with sqlite3.connect(home / "index.sqlite") as index:
-        index.execute("PRAGMA journal_mode=WAL")
-        index.execute("CREATE TABLE places(path PRIMARY KEY, project)")
-        index.execute("CREATE TABLE projects(key PRIMARY KEY, root)")
-        index.execute("CREATE TABLE briefs(project, agent, record, text, PRIMARY KEY(project, agent))")
-        index.execute("INSERT INTO places VALUES (?, 'p')", (str(Path.cwd()),))
-        index.execute("INSERT INTO briefs VALUES ('p', 'claude', '{}', ?)", (ANSWER.decode(),))
+    """Make an index with a brief for this working directory."""
+    index = create(home / "index.sqlite")
+    index.execute("insert into briefs values ('claude', ?, 'p', '{}', ?)", (str(Path.cwd()), ANSWER.decode()))
+    index.commit()
     index.close()
 
 

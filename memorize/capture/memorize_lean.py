@@ -11,32 +11,44 @@ import sqlite3
 import sys
 
 LOCK_WAIT_S = 1.0
+_OF_DIRECTORY = "select record, text from briefs where agent = ? and directory = ?"
+# A path may be known from several devices; the latest word on it counts.
+_OF_PLACE = """
+select b.record, b.text from places p left join projects r on r.key = p.project
+join briefs b on b.project in (p.project, r.root) where p.path = ? and b.agent = ?
+order by p.lamport desc, b.project = r.root desc, length(b.directory) limit 1
+"""
 
 
-def project_of(index: sqlite3.Connection, cwd: str) -> str:
-    """Return the project of ``cwd`` or of the nearest directory above it that is known; empty when none is."""
-    path = cwd
-    while True:
-        row = index.execute("SELECT project FROM places WHERE path = ?", (path,)).fetchone()
+def upwards(cwd: str) -> list[str]:
+    """Return ``cwd`` and the directories above it, ending with the root of the repository that it lies in."""
+    found = [cwd]
+    while not os.path.lexists(os.path.join(found[-1], ".git")):
+        above = os.path.dirname(found[-1])
+        if above in ("", found[-1]):
+            break
+        found.append(above)
+    return found
+
+
+def stored(index: sqlite3.Connection, agent: str, cwd: str) -> tuple[object, object] | None:
+    """Return record and text of the brief for ``cwd`` or the nearest known directory above it."""
+    for path in upwards(cwd):
+        row = (
+            index.execute(_OF_DIRECTORY, (agent, path)).fetchone() or index.execute(_OF_PLACE, (path, agent)).fetchone()
+        )
         if row:
-            root = index.execute("SELECT root FROM projects WHERE key = ?", (row[0],)).fetchone()
-            return str(root[0] if root and root[0] else row[0])
-        above = os.path.dirname(path)
-        if above in ("", path):
-            return ""
-        path = above
+            return row[0], row[1]
+    return None
 
 
 def brief(home: str, agent: str, cwd: str) -> bytes:
-    """Return what is to be printed; empty when nothing is stored. ``sqlite3.Error`` or ``ValueError`` on trouble."""
+    """Return what is to be printed; empty when nothing is stored. ``sqlite3.Error`` on trouble."""
     name = f"{home}/index.sqlite".replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     index = sqlite3.connect(f"file:{name}?mode=ro", uri=True, timeout=LOCK_WAIT_S)
-    project = project_of(index, cwd)
-    row = index.execute("SELECT record, text FROM briefs WHERE project = ? AND agent = ?", (project, agent)).fetchone()
-    if not row or not row[1]:
-        return b""
-    record, text = (cell if isinstance(cell, bytes) else str(cell or "").encode() for cell in row)
-    return b"" if b"\n" in record else record + b"\n" + text
+    row = stored(index, agent, cwd)
+    record, text = (cell if isinstance(cell, bytes) else str(cell or "").encode() for cell in row or ("", ""))
+    return record + b"\n" + text if text and b"\n" not in record else b""
 
 
 def main(argv: list[str]) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from memorize.capture.memorize_hook import brief_key, parse_name, socket_path
+from memorize.index.schema import create
 from tests.capture.kit import PATIENCE_S, PAYLOAD, Answer, FakeDaemon, Hook, finish, framed, replying
 
 TEXT = '{"hookSpecificOutput":{"additionalContext":"결정: 저장은 파일로"}}'.encode()
@@ -239,15 +240,13 @@ def test_the_locale_of_the_agent_does_not_matter(hook: Hook, tmp_path: Path, loc
 
 
 def make_index(hook: Hook, place: str, agent: str = "claude", text: str = TEXT.decode(), record: str = RECORD) -> None:
-    with sqlite3.connect(hook.root / "index.sqlite") as index:
-        index.executescript(
-            "PRAGMA journal_mode=WAL; CREATE TABLE places(path TEXT PRIMARY KEY, project TEXT);"
-            "CREATE TABLE projects(key TEXT PRIMARY KEY, root TEXT, name TEXT);"
-            "CREATE TABLE briefs(project TEXT, agent TEXT, record TEXT, text TEXT, PRIMARY KEY(project, agent));"
-        )
-        index.execute("INSERT INTO places VALUES (?, 'key')", (place,))
-        index.execute("INSERT INTO projects VALUES ('key', 'root', '이름')")
-        index.execute("INSERT INTO briefs VALUES ('root', ?, ?, ?)", (agent, record, text))
+    index = create(hook.root / "index.sqlite")
+    index.execute("insert into places values ('other', ?, 'old', 1, x'01')", (place,))
+    index.execute("insert into places values ('device', ?, 'key', 2, x'02')", (place,))
+    index.execute("insert into projects values ('key', 'root', '이름', 2, x'02')")
+    index.execute("insert into briefs values (?, '/어딘가', 'root', ?, ?)", (agent, record, text))
+    index.execute("insert into briefs values (?, '/else', 'old', '{}', 'wrong')", (agent,))
+    index.commit()
     index.close()
 
 
@@ -261,6 +260,26 @@ def test_without_a_brief_file_the_lean_child_reads_the_index(hook: Hook, depth: 
     nonce, _, record = note.partition(b"\n")
     assert bytes.fromhex(nonce.decode()) == hook.nonces("SessionStart")[0]
     assert record.decode() == RECORD
+
+
+def test_the_lean_child_prefers_the_brief_of_the_very_directory(hook: Hook) -> None:
+    make_index(hook, str(hook.cwd))
+    inside = hook.cwd / "안쪽"
+    inside.mkdir()
+    with sqlite3.connect(hook.root / "index.sqlite") as index:
+        index.execute("insert into briefs values ('claude', ?, 'root', '{}', 'here')", (str(inside),))
+    index.close()
+    assert hook.run("claude", "SessionStart", cwd=inside) == b"here"
+    assert hook.run("claude", "SessionStart") == TEXT
+
+
+def test_the_lean_child_does_not_leave_the_repository(hook: Hook) -> None:
+    make_index(hook, str(hook.cwd))
+    other = hook.cwd / "vendor" / "other"
+    (other / "src").mkdir(parents=True)
+    assert hook.run("claude", "SessionStart", cwd=other / "src") == TEXT
+    (other / ".git").write_text("gitdir: elsewhere")
+    assert hook.run("claude", "SessionStart", cwd=other / "src") == b""
 
 
 def test_the_lean_child_is_silent_about_what_it_does_not_know(hook: Hook, tmp_path: Path) -> None:
@@ -283,7 +302,7 @@ def test_the_lean_child_prints_no_half_answer(hook: Hook, text: str, record: str
 def test_a_locked_index_is_silence(hook: Hook) -> None:
     make_index(hook, str(hook.cwd))
     index = sqlite3.connect(hook.root / "index.sqlite", isolation_level=None)
-    index.execute("PRAGMA journal_mode=DELETE")
+    assert index.execute("pragma journal_mode = delete").fetchone() == ("delete",)
     index.execute("BEGIN EXCLUSIVE")
     assert hook.run("claude", "SessionStart") == b""
     index.rollback()
