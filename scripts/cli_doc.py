@@ -24,8 +24,8 @@ _HEAD = """\
 Made from the verbs' own help by `scripts/cli_doc.py`; a test compares both. `memorize VERB --help` says the same.
 
 Every verb that reads takes `--json`: one document on standard output, lists as `{"items": [...], "total": n}`. Data
-goes to standard output, everything else to standard error. Exit codes are in [errors.md](errors.md). `--debug` may stand
-anywhere and shows a traceback when something goes wrong; `--version` prints the version. An id may be shortened to any
+goes to standard output, everything else to standard error. Exit codes are in [errors.md](errors.md). `--debug` may
+stand anywhere and shows a traceback when something goes wrong; `--version` prints the version. An id may be shortened to any
 prefix that fits only one.
 """
 
