@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_FILE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
-_MOVE: Final = re.compile(r"\*\*\* Move to: (.+?)\s*$")
+_FILE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)$")
+_MOVE: Final = re.compile(r"\*\*\* Move to: (.+)$")
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
 _OPS: Final = {"Add": "create", "Update": "edit", "Delete": "delete"}
@@ -38,9 +38,9 @@ def changes(text: str) -> list[Change]:
             found.extend(_finish(path, op, moved, lines))
             if not head:
                 break
-            path, op, moved, lines = head.group(2), _OPS[head.group(1)], "", []
+            path, op, moved, lines = head.group(2).strip(), _OPS[head.group(1)], "", []
         elif move:
-            moved = move.group(1)
+            moved = move.group(1).strip()
         else:
             lines.append(line)
     else:

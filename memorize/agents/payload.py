@@ -18,8 +18,8 @@ from memorize.log.spool import Unreadable
 from memorize.model import Capture
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|"', re.DOTALL)
-_PRIVATE: Final = re.compile(r"<\s*(/?)\s*private\s*>", re.IGNORECASE)
-_OWN: Final = re.compile(r"<\s*(/?)\s*memorize-context\b[^<>]*>", re.IGNORECASE)
+_PRIVATE: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}private\s{0,9}>", re.IGNORECASE)
+_OWN: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}memorize-context\b[^<>]*>", re.IGNORECASE)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # Text beyond the kept part that is still redacted with it, so that no cut falls inside a secret and hides its start.
 _REDACT_MARGIN: Final = 64 * 1024
@@ -87,10 +87,10 @@ def _salvage(text: str) -> Any:
 
 def _trim_escape(text: str) -> str:
     r"""Drop an escape that the cut left unfinished (``\`` or ``\u12``)."""
-    tail = re.search(r"(\\+)(u[0-9a-fA-F]{0,3})?$", text)
-    if tail is None or len(tail.group(1)) % 2 == 0:
-        return text
-    return text[: tail.start(1) + len(tail.group(1)) - 1]
+    partial = re.search(r"u[0-9a-fA-F]{0,3}$", text[-4:])
+    stem = text[: len(text) - len(partial.group())] if partial else text
+    escaping = (len(stem) - len(stem.rstrip("\\"))) % 2
+    return stem[:-1] if escaping else text
 
 
 def _close(text: str, closers: list[str]) -> Any:
@@ -117,7 +117,11 @@ def map_of(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def plain(text: str) -> str:
     """Return the text as valid UTF-8 can hold it: lone surrogates become replacement characters."""
-    return _SURROGATE.sub("\ufffd", text)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def clean(text: str, *, fragment: bool = False) -> str:
@@ -130,6 +134,8 @@ def clean(text: str, *, fragment: bool = False) -> str:
 
 
 def _without(text: str, mark: re.Pattern[str], fragment: bool) -> str:
+    if "<" not in text:
+        return text
     kept: list[str] = []
     position = depth = 0
     for match in mark.finditer(text):

@@ -74,7 +74,7 @@ def turn(agent: str, call: Mapping[str, Any], locate: Locate) -> Turn | None:
     session, cwd = payload.text_of(call, "session_id"), payload.text_of(call, "cwd")
     if not session or not cwd:
         raise Unreadable("the payload names no session" if not session else "the payload names no working directory")
-    if "\0" in cwd:
+    if "\0" in cwd or not _is_absolute(cwd):
         raise Unreadable("the working directory is no path")
     cwd = payload.plain(cwd)
     place = locate(cwd)
@@ -167,7 +167,7 @@ def _is_windows(path: str) -> bool:
 
 
 def _is_absolute(path: str) -> bool:
-    return path.startswith("/") or path[1:3] in (":/", ":\\")
+    return path.startswith(("/", "\\\\")) or path[1:3] in (":/", ":\\")
 
 
 def _slashes(path: str) -> str:
@@ -204,7 +204,7 @@ def command(at: Turn, line: str, output: str, ok: bool | None) -> list[Draft]:
     facts = {"command": line, "ok": ok, "exit": status, "output": payload.tail(output, limits.OUTPUT_TAIL_CHARS_MAX)}
     drafts = [Draft(model.OBSERVED_SHELL, {**at.common(), **facts})]
     if ok is not False:
-        drafts.extend(_commits(at, line, payload.clean(output, fragment=True)))
+        drafts.extend(_commits(at, line, output))
     return drafts
 
 
@@ -215,9 +215,9 @@ def exit_code(output: str) -> tuple[int | None, str]:
 
 
 def _commits(at: Turn, line: str, output: str) -> list[Draft]:
-    found = _COMMIT.findall(output)[:_COMMITS_MAX]
-    if not found or not shell.runs_git(line, *_COMMITTING):
+    if "git" not in line or not shell.runs_git(line, *_COMMITTING):
         return []
+    found = _COMMIT.findall(payload.clean(output, fragment=True))[:_COMMITS_MAX]
     return [
         Draft(model.OBSERVED_COMMIT, {**at.common(), "sha": sha, "subject": subject.strip()[:500]}, ordinal)
         for ordinal, (sha, subject) in enumerate(found, 1)

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorize.agents import agent, edit
 from memorize.agents.base import Edit
 from memorize.errors import UnreadableSettings
+from tests.counts import count
 
+MANY = settings(max_examples=count("settings files", quick=60, full=3_000))
 HOOK = "/home/dev/상태 dir/hook/memorize_hook.py"
 FOREIGN = {"type": "command", "command": "prettier --write", "timeout": 9, "async": True}
 
@@ -95,6 +97,7 @@ def _wild(draw: st.DrawFn, value: Any) -> str:
     return json.dumps(value, ensure_ascii=draw(st.booleans())).encode("utf-8", "replace").decode()
 
 
+@MANY
 @given(documents(), st.sampled_from(["claude", "codex"]))
 def test_any_settings_come_back_byte_for_byte(text: bytes, name: str) -> None:
     change = install(text, name)
@@ -111,6 +114,7 @@ def test_any_settings_come_back_byte_for_byte(text: bytes, name: str) -> None:
     assert undo(change, text) == edit.Undone(text, True)
 
 
+@MANY
 @given(documents(), st.data())
 def test_what_a_person_adds_in_between_stays(text: bytes, data: st.DataObject) -> None:
     change = install(text)
@@ -132,6 +136,7 @@ def test_what_a_person_adds_in_between_stays(text: bytes, data: st.DataObject) -
         assert left["hooks"][event][: len(groups)] == groups
 
 
+@MANY
 @given(documents())
 def test_without_a_receipt_only_our_hooks_go(text: bytes) -> None:
     change = install(text)
