@@ -93,6 +93,11 @@ def load_or_renew(home: Home, files: Files, clock: Clock, machine: Callable[[], 
     return renewed
 
 
+def peek(home: Home, files: Files) -> Identity | None:
+    """Return the identity as it lies on disk, None when there is none; nothing is made or renewed. Raises OSError."""
+    return _load(home, files)
+
+
 def renew_writer(home: Home, files: Files, clock: Clock, identity: Identity, why: str) -> Identity:
     """Return the identity with a new writer, saved. The old one's segment is sealed by the next ingest. OSError."""
     return _save_new(home, files, _new_writer(identity, clock, why))

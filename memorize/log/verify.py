@@ -1,0 +1,354 @@
+"""Verification of the log: what can be read, what is damaged, what is missing, and what nobody looked at.
+
+It trusts nothing but the files. Repair changes as little as possible, under the ingester's lock, and never makes the
+set of verifiable events smaller: a sealed file is never touched, only the remains of a frame cut short are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from memorize.ids import event_id
+from memorize.log.chain_check import Chains, Gap
+from memorize.log.codec import Bad
+from memorize.log.files import Files, RealFiles
+from memorize.log.frames import EVENT, SIGNED, Frame
+from memorize.log.identity import peek
+from memorize.log.segments import (
+    HEADER_BYTES,
+    RECEIVED,
+    SEGMENTS,
+    SUFFIX,
+    SegmentScan,
+    frame_event,
+    make_footer,
+    scan_segment,
+    seal,
+)
+from memorize.log.spool import BATCH, OWN_AGENT, Unreadable, decode_batch, entry, take
+from memorize.model import Capture, Draft, Event
+from memorize.paths import Home
+
+CLEAN: Final = 0
+REPAIRED: Final = 1
+DATA_MISSING: Final = 2
+CANNOT_READ: Final = 3
+LOCK_WAIT_S: Final = 10.0
+
+_FILES: Final = RealFiles()
+
+
+class Hurt(NamedTuple):
+    """A damaged place: ``length`` bytes at ``offset`` of a file (``segments/...``, ``received/...``)."""
+
+    file: str
+    offset: int
+    length: int
+    what: str
+
+
+class Unread(NamedTuple):
+    """A file or folder that the system would not let us read."""
+
+    path: str
+    why: str
+
+
+class VerifyReport(NamedTuple):
+    """What was found. ``exit`` gives the exit code: 0 clean, 1 repaired, 2 data missing, 3 cannot read.
+
+    ``frames`` counts whole frames, ``events`` those that hold an event (with ``deep`` only verifying ones),
+    ``unknown`` frames of a later format. ``torn``: bytes at the end of an unsealed own file that a crash left.
+    ``ahead``: places where the index knows more than there is. ``forks``: places where a writer's chain has two
+    branches (a copied state directory; kept, never refused). ``bad``: spool files that could not be read when they
+    came. ``repaired``: what was done. ``unchecked``: what this run says nothing about.
+    """
+
+    deep: bool
+    files: int
+    bytes: int
+    frames: int
+    events: int
+    sealed: int
+    unknown: int
+    torn: int
+    pending: int
+    bad: int
+    damages: tuple[Hurt, ...]
+    missing: tuple[Gap, ...]
+    ahead: tuple[Hurt, ...]
+    forks: tuple[Hurt, ...]
+    unread: tuple[Unread, ...]
+    repaired: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    @property
+    def exit(self) -> int:
+        """The worst that was found, as an exit code."""
+        if self.unread:
+            return CANNOT_READ
+        if self.damages or self.missing or self.ahead:
+            return DATA_MISSING
+        return REPAIRED if self.repaired else CLEAN
+
+
+def verify(
+    home: Home,
+    deep: bool = False,
+    repair: bool = False,
+    files: Files = _FILES,
+    offsets: Mapping[str, int] | None = None,
+    normalise: Callable[[Capture], Sequence[Draft]] | None = None,
+) -> VerifyReport:
+    """Read every segment and tell what holds. Never raises OSError: what cannot be read is in the report.
+
+    ``deep`` computes ids, commitments and chains of all events too. ``offsets`` are those of the index (file ->
+    indexed end); without them the index is not looked at. ``repair`` waits for the ingester's lock (Busy), cuts the
+    torn tail of the own active segment, seals it when it is damaged, and puts files of ``spool/bad`` that can be read
+    now (``normalise`` has the last word, when given) back into the spool.
+    """
+    run = _Run(home, files, deep)
+    if not repair:
+        run.look(offsets)
+        return run.report()
+    with files.lock(f"{home.root}/locks/ingest", LOCK_WAIT_S):
+        done = [*_mend_active(home, files), *_put_back(home, files, normalise)]
+        run.look(offsets)
+    return run.report(done)
+
+
+class _Run:
+    """One look at the disk."""
+
+    def __init__(self, home: Home, files: Files, deep: bool) -> None:
+        self._home = home
+        self._files = files
+        self._deep = deep
+        self._chains = Chains()
+        self._sizes: dict[str, int] = {}
+        self._count = dict.fromkeys(("files", "bytes", "frames", "events", "sealed", "unknown", "torn", "signed"), 0)
+        self._spool = {"new": 0, "bad": 0}
+        self._damages: list[Hurt] = []
+        self._ahead: list[Hurt] = []
+        self._forks: list[Hurt] = []
+        self._unread: list[Unread] = []
+        self._unchecked: list[str] = []
+
+    def look(self, offsets: Mapping[str, int] | None) -> None:
+        """Read everything."""
+        for folder in (SEGMENTS, RECEIVED):
+            directory = f"{self._home.root}/{folder}"
+            try:
+                found = self._files.sizes(directory)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._unread.append(Unread(directory, error.strerror or str(error)))
+                continue
+            self._sizes |= {f"{folder}/{name}": size for name, size in found.items() if name.endswith(SUFFIX)}
+        for name in sorted(self._sizes):
+            self._file(name, None if offsets is None else offsets.get(name, 0))
+        self._look_at_index(offsets)
+        for box in self._spool:
+            try:
+                self._spool[box] = len(self._files.names(f"{self._home.spool}/{box}"))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._unread.append(Unread(f"{self._home.spool}/{box}", error.strerror or str(error)))
+
+    def report(self, repaired: Iterable[str] = ()) -> VerifyReport:
+        """Return what was found."""
+        count = self._count
+        if not self._deep:
+            self._unchecked += [
+                "ids and body commitments (only with --deep)",
+                "gaps in received files (only with --deep)",
+            ]
+        if count["signed"]:
+            self._unchecked.append(f"{count['signed']} signatures")
+        if count["unknown"]:
+            self._unchecked.append(f"{count['unknown']} frames of a later format")
+        self._unchecked.append("what other devices hold")
+        return VerifyReport(
+            self._deep,
+            files=count["files"],
+            bytes=count["bytes"],
+            frames=count["frames"],
+            events=count["events"],
+            sealed=count["sealed"],
+            unknown=count["unknown"],
+            torn=count["torn"],
+            pending=self._spool["new"],
+            bad=self._spool["bad"],
+            damages=tuple(self._damages),
+            missing=self._chains.gaps(),
+            ahead=tuple(self._ahead),
+            forks=tuple(self._forks),
+            unread=tuple(self._unread),
+            repaired=tuple(repaired),
+            unchecked=tuple(self._unchecked),
+        )
+
+    def _look_at_index(self, offsets: Mapping[str, int] | None) -> None:
+        if offsets is None:
+            self._unchecked.append("the index")
+            return
+        for name, offset in sorted(offsets.items()):
+            size = self._sizes.get(name, 0)
+            if offset > size:
+                self._ahead.append(Hurt(name, size, offset - size, "indexed, but not in the file"))
+
+    def _file(self, name: str, indexed: int | None) -> None:
+        try:
+            data = self._files.pread(f"{self._home.root}/{name}", 0, -1)
+        except OSError as error:
+            self._unread.append(Unread(f"{self._home.root}/{name}", error.strerror or str(error)))
+            return
+        count = self._count
+        count["files"] += 1
+        count["bytes"] += len(data)
+        own = name.startswith(f"{SEGMENTS}/")
+        if own and len(data) <= HEADER_BYTES and (found := scan_segment(data)).header is None:
+            count["torn"] += len(data)  # a crash in the making of the file; the ingester removes it
+            return
+        found = scan_segment(data)
+        damages = [Hurt(name, *damage) for damage in found.damages]
+        if found.torn and found.footer_at < 0 and own:
+            count["torn"] += found.torn
+        elif found.torn:
+            damages.append(Hurt(name, len(data) - found.torn, found.torn, "cut short"))
+        events = [frame for frame in found.frames if frame.type == EVENT]
+        count["frames"] += len(found.frames) + (found.footer_at >= 0)
+        count["unknown"] += len(found.frames) - len(events)
+        count["signed"] += sum(1 for frame in events if frame.flags & SIGNED)
+        count["sealed"] += found.footer_at >= 0
+        held = self._events(name, events, damages) if self._deep else self._ends(name, events, own, damages)
+        count["events"] += held
+        damages += _against_footer(name, found, events)
+        if indexed and indexed not in _bounds(found) and indexed <= len(data):
+            self._ahead.append(Hurt(name, indexed, 0, "indexed up to a place where no frame ends"))
+        self._damages += sorted(damages, key=lambda hurt: hurt.offset)
+
+    def _events(self, name: str, frames: Sequence[Frame], damages: list[Hurt]) -> int:
+        """Verify every event of a file and its link to the one before."""
+        held = 0
+        last: Event | None = None
+        for frame in frames:
+            try:
+                event = frame_event(frame)
+            except Bad as error:
+                damages.append(Hurt(name, frame.offset, frame.length, str(error)))
+                last = None
+                continue
+            held += 1
+            header = event.header
+            follows = last is not None and last.header.writer == header.writer and last.header.seq + 1 == header.seq
+            if follows and last is not None and header.prev != last.id:
+                damages.append(Hurt(name, frame.offset, frame.length, "does not follow the event before it"))
+            elif not self._chains.add(header.writer, header.seq, header.seq, header.prev, event.id) and not follows:
+                self._forks.append(Hurt(name, frame.offset, frame.length, "another branch of its writer's chain"))
+            last = event
+        return held
+
+    def _ends(self, name: str, frames: Sequence[Frame], own: bool, damages: list[Hurt]) -> int:
+        """Look at the first and the last event of a file only; an own file must hold every number between them."""
+        if not own or not frames:
+            return len(frames)
+        try:
+            first, last = frame_event(frames[0]), frame_event(frames[-1])
+        except Bad as error:
+            damages.append(Hurt(name, frames[0].offset, frames[0].length, f"first or last event: {error}"))
+            return len(frames)
+        self._chains.add(first.header.writer, first.header.seq, last.header.seq, first.header.prev, last.id)
+        lost = last.header.seq - first.header.seq + 1 - len(frames)
+        if lost > 0:
+            damages.append(Hurt(name, frames[0].offset, 0, f"{lost} events are missing between its first and its last"))
+        return len(frames)
+
+
+def _bounds(found: SegmentScan) -> set[int]:
+    """Return where an index may have stopped: behind any frame, or behind skipped damage."""
+    ends = {HEADER_BYTES, found.end}
+    ends.update(frame.offset + frame.length for frame in found.frames)
+    ends.update(damage.offset + damage.length for damage in found.damages)
+    return ends
+
+
+def _against_footer(name: str, found: SegmentScan, events: Sequence[Frame]) -> list[Hurt]:
+    """Compare a sealed file with what its footer promised."""
+    if found.footer_at < 0:
+        return []
+    footer = found.footer
+    if footer is None:
+        return [Hurt(name, found.footer_at, 0, "its footer cannot be read")]
+    before = [frame for frame in events if frame.offset < found.footer_at]
+    sums = make_footer((event_id(frame.header) for frame in before), footer.first_seq, footer.last_seq)
+    if sums.events < footer.events:
+        lost = footer.events - sums.events
+        return [Hurt(name, found.footer_at, 0, f"{lost} of {footer.events} events that its footer counts are missing")]
+    return [] if sums == footer else [Hurt(name, found.footer_at, 0, "its events are not those that its footer counts")]
+
+
+# -- repair -----------------------------------------------------------------------------------------------------------
+
+
+def _mend_active(home: Home, files: Files) -> list[str]:
+    """Cut the torn tail of the own active segment, or seal it when it is damaged; say what was done."""
+    try:
+        identity = peek(home, files)
+        prefix = "-" if identity is None else f"{identity.writer.hex()}-"
+        own = [name for name in files.names(str(home.segments)) if name.startswith(prefix) and name.endswith(SUFFIX)]
+        if not own:
+            return []
+        name = max(own)
+        path = f"{home.segments}/{name}"
+        data = files.pread(path, 0, -1)
+        found = scan_segment(data)
+        if found.header is None or found.footer_at >= 0 or not (found.damages or found.torn):
+            return []
+        handle = files.reopen(path)
+        try:
+            if found.damages:
+                seal(files, path, handle)
+                return [f"sealed {SEGMENTS}/{name}, which is damaged; the next event begins a new segment"]
+            files.truncate(handle, len(data) - found.torn)
+            files.fdatasync(handle)
+        finally:
+            files.close(handle)
+    except OSError:
+        return []  # whatever is wrong with it, the look that follows will say so
+    return [f"cut {found.torn} bytes of an unfinished event from the end of {SEGMENTS}/{name}"]
+
+
+def _put_back(home: Home, files: Files, normalise: Callable[[Capture], Sequence[Draft]] | None) -> list[str]:
+    """Move what can be read by now from ``bad`` back to ``new``."""
+    bad, new = f"{home.spool}/bad", f"{home.spool}/new"
+    moved = 0
+    try:
+        for name in sorted(files.names(bad)):
+            if _readable(files, bad, name, normalise):
+                files.rename(f"{bad}/{name}", f"{new}/{name}")
+                moved += 1
+        if moved:
+            files.sync_dir(new)
+            files.sync_dir(bad)
+    except OSError:
+        pass  # the rest stays where it is and is counted
+    return [f"put {moved} captures that can be read now back into the spool"] if moved else []
+
+
+def _readable(files: Files, directory: str, name: str, normalise: Callable[[Capture], Sequence[Draft]] | None) -> bool:
+    found = entry(name)
+    if found is None:
+        return False
+    try:
+        capture = take(files, directory, found)
+        if capture.agent == OWN_AGENT and capture.event == BATCH:
+            decode_batch(capture.data)
+        elif normalise is not None:
+            normalise(capture)
+    except (Unreadable, OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
+        return False
+    return True
