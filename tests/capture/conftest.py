@@ -15,7 +15,7 @@ from tests.capture.kit import Hook
 @pytest.fixture
 def hook(tmp_path: Path) -> Iterator[Hook]:
     root = Path(tempfile.mkdtemp(prefix="mz"))
-    work = tmp_path / "work"
+    work = tmp_path / "repo"
     work.mkdir()
     yield Hook(root, work)
     shutil.rmtree(root)

@@ -211,7 +211,7 @@ def test_a_brief_of_another_directory_or_agent_is_not_printed(hook: Hook) -> Non
     right = path.read_bytes()
     path.write_bytes(right.replace(b"claude\t", b"codex\t"))
     assert hook.run("claude", "SessionStart") == b""
-    path.write_bytes(right.replace(b"/work\n", b"/work/deeper\n"))
+    path.write_bytes(right.replace(b"/repo\n", b"/repo/deeper\n"))
     assert hook.run("claude", "SessionStart") == b""
     path.write_bytes(b"")
     assert hook.run("claude", "SessionStart") == b""

@@ -66,7 +66,7 @@ def test_a_directory_in_place_of_the_file_does_not_count(hook: Hook) -> None:
     assert len(hook.captures()) == 1
 
 
-@pytest.mark.parametrize("written", ["{dir}", "  {dir}/  ", "{dir}\r", "~/work", "{link}", "# note\n/없는 곳\n{dir}"])
+@pytest.mark.parametrize("written", ["{dir}", "  {dir}/  ", "{dir}\r", "~/repo", "{link}", "# note\n/없는 곳\n{dir}"])
 def test_excluded_directories_are_not_captured(hook: Hook, tmp_path: Path, written: str) -> None:
     (tmp_path / "link").symlink_to(hook.cwd)
     inside = hook.cwd / "깊은" / "곳"
@@ -76,14 +76,14 @@ def test_excluded_directories_are_not_captured(hook: Hook, tmp_path: Path, writt
     for place in (hook.cwd, inside):
         hook.run("claude", "Stop", cwd=place, environ={"HOME": str(tmp_path)})
     assert not (hook.root / "spool").exists()
-    beside = tmp_path / "work2"
+    beside = tmp_path / "repo2"
     beside.mkdir()
     hook.run("claude", "Stop", cwd=beside, environ={"HOME": str(tmp_path)})
     hook.run("claude", "Stop", cwd=tmp_path, environ={"HOME": str(tmp_path)})
     assert len(hook.captures()) == 2
 
 
-@pytest.mark.parametrize("text", [b"", b"\n\n", b"relative/work\n", b"\xff\xfe\n", b"/\0\n"])
+@pytest.mark.parametrize("text", [b"", b"\n\n", b"relative/repo\n", b"\xff\xfe\n", b"/\0\n"])
 def test_an_exclude_file_without_a_matching_directory_excludes_nothing(hook: Hook, text: bytes) -> None:
     (hook.root / "exclude").write_bytes(text)
     hook.run("claude", "Stop")

@@ -186,7 +186,7 @@ def test_a_home_with_bytes_that_are_no_text_works(hook: Hook, tmp_path: Path) ->
     assert hook.captures() == [("claude", "SessionStart", False, PAYLOAD)]
 
 
-@pytest.mark.parametrize(("named", "folder"), [("~/mem", "mem"), ("rel/mem", "work/rel/mem"), ("~/mem//", "mem")])
+@pytest.mark.parametrize(("named", "folder"), [("~/mem", "mem"), ("rel/mem", "repo/rel/mem"), ("~/mem//", "mem")])
 def test_a_home_below_the_persons_or_the_working_directory_is_found(
     hook: Hook, tmp_path: Path, named: str, folder: str
 ) -> None:
