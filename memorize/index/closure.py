@@ -1,0 +1,189 @@
+"""The events that can influence each other's state, found through the keys that they share."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgpack
+from blake3 import blake3
+
+from memorize.fold import capture_key, keys
+from memorize.index.rows import FOLDABLE, malformed, number8
+from memorize.model import Event, Header, Stored
+
+_CHUNK: Final = 400
+_EVENT: Final = (
+    "select e.n, e.lamport, e.id, e.kind, e.nonce, e.ordinal, e.writer, e.seq, e.wall, e.person, e.held, e.malformed,"
+    " f.header, f.payload from events e left join foldable f on f.n = e.n where "
+)
+_pack: Any = msgpack.Packer(unicode_errors="surrogatepass").pack
+
+
+def unpack(raw: bytes) -> Any:
+    """Return what ``pack`` packed."""
+    return msgpack.unpackb(raw, strict_map_key=False, unicode_errors="surrogatepass")
+
+
+def pack(value: object) -> bytes:
+    """Return a list of ids or a payload as bytes, for a column."""
+    packed: bytes = _pack(value)
+    return packed
+
+
+def insert(connection: sqlite3.Connection, events: Mapping[int, Event]) -> None:
+    """Keep what the fold will read of these new events, and the keys that connect them with others.
+
+    Its own id and its capture connect an event, too, but these are found through the indexes of ``events``.
+    """
+    links: list[tuple[int, int]] = []
+    foldable: list[tuple[int, bytes, bytes | None]] = []
+    named: list[tuple[bytes]] = []
+    for n, event in events.items():
+        header = event.header
+        payload = event.payload
+        foldable.append((n, pack(header), pack(payload) if payload is not None and not malformed(event) else None))
+        if header.kind in FOLDABLE:
+            own = (b"i" + event.id, capture_key(header))
+            links += [(key_number(key), n) for key in keys(event) if key not in own]
+            if header.kind == "erase.requested":
+                named += [(key[1:],) for key in keys(event) if key[:1] == b"i" and key not in own]
+    connection.executemany("insert into foldable values(?, ?, ?)", foldable)
+    connection.executemany("insert or ignore into links values(?, ?)", links)
+    connection.executemany("insert or ignore into named_by_erasures values(?)", named)
+
+
+def drawn_in(connection: sqlite3.Connection, batch: Sequence[Stored], first: int) -> dict[int, Event]:
+    """Return the events of a batch, numbered from ``first``, that matter to the fold although it reads no such kind.
+
+    These are aliases, and events that an erasure named before they came.
+    """
+    found: dict[int, Event] = {}
+    slots: dict[tuple[bytes, int, str, bytes], int] = {}
+    numbers: dict[int, None] = {}
+    count = 0
+    for n, stored in enumerate(batch, first):
+        header = stored.event.header
+        if header.nonce:
+            count += 1
+            numbers[int.from_bytes(header.nonce[:7], "big")] = None
+            slot = (header.nonce, header.ordinal, header.kind, header.person)
+            if slots.setdefault(slot, n) != n:
+                found[n] = stored.event
+    indexed = 0
+    for chunk in chunks(list(numbers)):
+        sql = f"select count(*) from events where nonce8 in ({chunk})"
+        indexed += connection.execute(sql).fetchone()[0]
+    if indexed != count:
+        # Something of these captures was there before; mostly it is another part of the same capture.
+        for chunk in chunks(list(numbers)):
+            sql = f"select n, nonce, ordinal, kind, person from events where nonce8 in ({chunk}) and n < {first}"
+            for _, *slot_of in connection.execute(sql):
+                twin = slots.get(tuple(slot_of))
+                if twin is not None:
+                    found[twin] = batch[twin - first].event
+    if connection.execute("select exists(select 1 from named_by_erasures)").fetchone()[0]:
+        for n, stored in enumerate(batch, first):
+            identity = stored.event.id
+            if connection.execute("select 1 from named_by_erasures where id = ?", (identity,)).fetchone():
+                found[n] = stored.event
+    return found
+
+
+def key_number(key: bytes) -> int:
+    """Return the number under which a key is stored."""
+    if key[:1] == b"i" and len(key) == 33:
+        return int.from_bytes(key[1:8], "big")
+    return int.from_bytes(blake3(key).digest(7), "big")
+
+
+def connected(connection: sqlite3.Connection, fresh: Mapping[int, Event]) -> dict[int, Event]:
+    """Return the given events and every indexed event connected with them, by number."""
+    found = dict(fresh)
+    seen: set[bytes] = set()
+    waiting: Iterable[Event] = fresh.values()
+    while True:
+        fringe: set[bytes] = set()
+        captures: set[bytes] = set()
+        for event in waiting:
+            fringe |= keys(event)
+            captures.add(capture_key(event.header))
+        fringe -= seen
+        seen |= fringe
+        captures &= fringe
+        numbers = _neighbours(connection, fringe - captures, captures)
+        loaded = load(connection, numbers.difference(found))
+        if not loaded:
+            return found
+        found |= loaded
+        waiting = loaded.values()
+
+
+def _neighbours(connection: sqlite3.Connection, others: set[bytes], captures: set[bytes]) -> set[int]:
+    found: set[int] = set()
+    for chunk in chunks(sorted({key_number(key) for key in others})):
+        found.update(n for (n,) in connection.execute(f"select n from links where key in ({chunk})"))
+    ids = {key[1:] for key in others if key[:1] == b"i"}
+    for chunk in chunks(sorted({number8(identity) for identity in ids})):
+        rows = connection.execute(f"select n, id from events where id8 in ({chunk})")
+        found.update(n for n, identity in rows if identity in ids)
+    if captures:
+        found |= _same_capture(connection, captures)
+    return found
+
+
+def _same_capture(connection: sqlite3.Connection, captures: set[bytes]) -> set[int]:
+    """Return the events that have one of these capture keys; the key tells everything but the nonce's length."""
+    found: set[int] = set()
+    nonces = sorted({number8(_nonce_of(key)) for key in captures})
+    for chunk in chunks(nonces):
+        rows = connection.execute(f"select n, nonce, ordinal, kind, person from events where nonce8 in ({chunk})")
+        for n, nonce, ordinal, kind, person in rows:
+            if capture_key(BLANK._replace(nonce=nonce, ordinal=ordinal, kind=kind, person=person)) in captures:
+                found.add(n)
+    return found
+
+
+def _nonce_of(key: bytes) -> bytes:
+    """Return the nonce inside a capture key: ``a<ordinal> <person size> <nonce size> <person><nonce><kind>``."""
+    _, person, nonce, rest = key.split(b" ", 3)
+    return rest[int(person) : int(person) + int(nonce)]
+
+
+def load(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Event]:
+    """Return the events with these numbers as the fold wants them.
+
+    An event that the fold only knows by its header comes with an empty payload in place of its own.
+    """
+    found: dict[int, Event] = {}
+    for chunk in chunks(sorted(numbers)):
+        for row in connection.execute(f"{_EVENT} e.n in ({chunk})"):
+            found[row[0]] = _event(row)
+    return found
+
+
+def all_numbers(connection: sqlite3.Connection) -> Iterator[int]:
+    """Return the numbers of all events that the fold reads, in order."""
+    return (n for (n,) in connection.execute("select n from foldable order by n"))
+
+
+BLANK: Final = Header(0, b"", b"", b"", 0, b"", 0, (), "", 0, b"", b"", 0, b"", 0, 0)
+
+
+def _event(row: Sequence[Any]) -> Event:
+    _, lamport, identity, kind, nonce, ordinal, writer, seq, wall, person, is_held, is_malformed, raw, payload = row
+    if raw is not None:
+        fields = unpack(raw)
+        header = Header._make([*fields[:7], tuple(fields[7]), *fields[8:18], tuple(fields[18])])
+        return Event(identity, header, unpack(payload) if payload is not None else None, bool(is_malformed))
+    header = BLANK._replace(
+        writer=writer, seq=seq, lamport=lamport, kind=kind, nonce=nonce, ordinal=ordinal, wall=wall, person=person
+    )
+    return Event(identity, header, {} if is_held else None, bool(is_malformed))
+
+
+def chunks(numbers: Sequence[int]) -> Iterator[str]:
+    """Return SQL lists of at most so many numbers; numbers of ours, so they need no quoting."""
+    for start in range(0, len(numbers), _CHUNK):
+        yield ",".join(map(str, numbers[start : start + _CHUNK]))

@@ -1,0 +1,202 @@
+"""The projection: keeps the index up to the log, one transaction a batch. Only the holder of the ingest lock writes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from memorize.index import closure, meta, rows, schema
+from memorize.index.rows import FOLDABLE, Telling, held, malformed, number8
+from memorize.index.settle import settle
+from memorize.limits import LAMPORT_LEAP_MAX
+from memorize.model import Event, Stored
+
+
+class Projector:
+    """The write side of the index at a path. Opens it when it is first needed, and again when it was swapped.
+
+    Every method raises IndexMissing, IndexDamaged, Busy or CannotWrite; then nothing was changed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened before the first use."""
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] = (0, 0)
+
+    def close(self) -> None:
+        """Close the index; the next use opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def top(self) -> int:
+        """Return the largest Lamport number, leaps left out; 0 in an empty index."""
+        with self._open() as connection:
+            found: int = meta.get(connection, "top")
+            return found
+
+    def offsets(self) -> Mapping[str, int]:
+        """Return file name -> offset up to which it is indexed."""
+        with self._open() as connection:
+            return dict(connection.execute("select name, offset from files"))
+
+    def known(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
+        """Return (nonce, ordinal) -> event id of every indexed event with one of these nonces.
+
+        Of several events of one capture and ordinal the least (lamport, id) is given, which is the one that counts.
+        """
+        wanted = set(nonces)
+        wanted.discard(b"")
+        found: dict[tuple[bytes, int], tuple[int, bytes]] = {}
+        with self._open() as connection:
+            for chunk in closure.chunks(sorted({number8(nonce) for nonce in wanted})):
+                sql = f"select nonce, ordinal, lamport, id from events where nonce8 in ({chunk})"
+                for nonce, ordinal, lamport, identity in connection.execute(sql):
+                    order = (lamport, identity)
+                    if nonce in wanted and order <= found.get((nonce, ordinal), order):
+                        found[nonce, ordinal] = order
+        return {slot: identity for slot, (_, identity) in found.items()}
+
+    def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
+        """Index the events, which may be known already, and advance the offsets, all in one transaction."""
+        with self._open() as connection, transaction(connection):
+            numbers = put_files(connection, offsets, events)
+            if events:
+                add(connection, events, numbers, received_ms, settle_now=True)
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        with schema.guard(self._path):
+            if self._connection is not None and self._file != schema.file_identity(self._path):
+                self.close()
+            if self._connection is None:
+                self._connection = schema.open_write(self._path)
+                self._file = schema.file_identity(self._path)
+            yield self._connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Take the write lock at once; a transaction that begins by reading can fail when it wants to write."""
+    connection.execute("begin immediate")
+    try:
+        yield
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+
+
+def put_files(
+    connection: sqlite3.Connection, offsets: Mapping[str, int], events: Sequence[Stored] = ()
+) -> Mapping[str, int]:
+    """Advance the offsets and return the numbers of all files."""
+    put = "insert into files(name, offset) values(?, ?) on conflict(name) do update set offset = excluded.offset"
+    connection.executemany(put, offsets.items())
+    new = {stored.file for stored in events}.difference(offsets)
+    connection.executemany("insert or ignore into files(name, offset) values(?, 0)", [(name,) for name in new])
+    return dict(connection.execute("select name, number from files"))
+
+
+def add(
+    connection: sqlite3.Connection,
+    events: Sequence[Stored],
+    numbers: Mapping[str, int],
+    received: int,
+    *,
+    settle_now: bool,
+) -> None:
+    """Index events inside a transaction. Without ``settle_now`` the state is left behind: ``rebuild`` folds later."""
+    before: dict[int, Event] = {}
+    changed: dict[int, Event] = {}
+    connection.execute("savepoint fresh")
+    try:
+        first = rows.insert(connection, events, numbers, received)
+    except sqlite3.IntegrityError:
+        connection.execute("rollback to fresh")
+        events, changed, before = _sort_out(connection, events, numbers)
+        first = rows.insert(connection, events, numbers, received)
+    connection.execute("release fresh")
+    telling = Telling(connection, received)
+    foldable: dict[int, Event] = {}
+    lamports, count, total = [], 0, 0
+    for n, stored in enumerate(events, first):
+        event = stored.event
+        lamports.append(event.header.lamport)
+        if held(event):
+            count += 1
+            total += int.from_bytes(event.id, "big")
+        if event.header.kind in FOLDABLE or malformed(event):
+            foldable[n] = event
+        else:
+            telling.add(n, event)
+    for n, event in changed.items():
+        telling.add(n, event)
+        if event.header.kind in FOLDABLE or malformed(event):
+            foldable[n] = event
+    telling.write()
+    meta.add(connection, "set", count, total)
+    _raise_top(connection, lamports)
+    if foldable:
+        closure.insert(connection, foldable)
+    if settle_now:
+        fresh = {**foldable, **closure.drawn_in(connection, events, first)}
+        if fresh:
+            settle(connection, fresh, before)
+
+
+def _sort_out(
+    connection: sqlite3.Connection, events: Sequence[Stored], numbers: Mapping[str, int]
+) -> tuple[list[Stored], dict[int, Event], dict[int, Event]]:
+    """Return the events that are new; those that were known without their body; and these as they were known."""
+    once: dict[bytes, Stored] = {}
+    for stored in events:
+        kept = once.setdefault(stored.event.id, stored)
+        if kept is not stored and not held(kept.event) and held(stored.event):
+            once[stored.event.id] = stored
+    known: dict[bytes, tuple[int, bool]] = {}
+    for chunk in closure.chunks(sorted({number8(identity) for identity in once})):
+        for n, identity, is_held in connection.execute(f"select n, id, held from events where id8 in ({chunk})"):
+            if identity in once:
+                known[identity] = (n, bool(is_held))
+    changed: dict[int, Event] = {}
+    for identity, (n, is_held) in known.items():
+        stored = once[identity]
+        erased = connection.execute("select 1 from erased where id = ?", (identity,)).fetchone()
+        if is_held or not held(stored.event) or erased:
+            continue
+        changed[n] = stored.event
+        meta.add(connection, "set", 1, int.from_bytes(identity, "big"))
+    before = closure.load(connection, changed)
+    for n, event in changed.items():
+        _put_body(connection, n, once[event.id], numbers[once[event.id].file])
+    return [stored for identity, stored in once.items() if identity not in known], changed, before
+
+
+def _put_body(connection: sqlite3.Connection, n: int, stored: Stored, file: int) -> None:
+    payload = rows.mapping(stored.event)
+    connection.execute(
+        "update events set file = ?, offset = ?, length = ?, held = 1, malformed = ?, session = ?, project = ?"
+        " where n = ?",
+        (
+            file, stored.offset, stored.length, malformed(stored.event),
+            rows.string(payload, "session"), rows.string(payload, "project"), n,
+        ),
+    )  # fmt: skip
+    connection.execute("delete from foldable where n = ?", (n,))
+
+
+def _raise_top(connection: sqlite3.Connection, lamports: Sequence[int]) -> None:
+    """An event too far ahead is kept, but the own counter does not follow it."""
+    old = top = meta.get(connection, "top")
+    for lamport in (
+        sorted(lamports) if max(lamports, default=0) > top + LAMPORT_LEAP_MAX else (max(lamports, default=0),)
+    ):
+        if top < lamport <= top + LAMPORT_LEAP_MAX:
+            top = lamport
+    if top != old:
+        meta.put(connection, "top", top)

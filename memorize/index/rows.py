@@ -1,0 +1,301 @@
+"""From events to rows: everything that one event says by itself, without the fold.
+
+Payloads are data from outside: a field of the wrong type counts as absent, and nothing here raises for one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from memorize import model
+from memorize.index import meta
+from memorize.index.text import document
+from memorize.model import Event, Header, Stored
+
+# Of one observation no more than this is indexed: what follows is output or pasted matter.
+WORDS_CHARS_MAX: Final = 2_000
+_BEFORE_CHARS_MAX: Final = 400
+INT_MAX: Final = 2**63 - 1
+
+# The kinds that the fold reads; every other event matters to it only as an alias, a source or a target.
+FOLDABLE: Final = frozenset(
+    {
+        model.MEMORY_FORMED,
+        model.MEMORY_SUPERSEDED,
+        model.MEMORY_RETRACTED,
+        model.MEMORY_RESTORED,
+        model.MEMORY_PINNED,
+        model.MEMORY_UNPINNED,
+        model.MEMORY_CONFIRMED,
+        model.MEMORY_JUDGED,
+        model.WINDOW_CONSOLIDATED,
+        model.PROJECT_LINKED,
+        model.PROJECT_UNLINKED,
+        model.ERASE_REQUESTED,
+    }
+)
+
+_INSERT_EVENTS: Final = f"insert into events values({','.join('?' * 20)})"
+_INSERT_WORDS: Final = "insert into observation_fts(rowid, text, before) values(?, ?, ?)"
+_PUT_SESSION: Final = f"insert or replace into sessions values({','.join('?' * 17)})"
+_GET_SESSION: Final = "select * from sessions where session = ? and agent = ?"
+_PUT_WRITER: Final = """
+insert into writers values(?, ?, ?, ?, ?) on conflict(writer) do update set
+first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq),
+events = events + excluded.events"""
+_PUT_KIND: Final = """
+insert into kinds values(?, ?) on conflict(kind) do update set events = events + excluded.events"""
+_PUT_PROJECT: Final = """
+insert into projects values(?, ?, ?, ?, ?) on conflict(key) do update set
+name = excluded.name, lamport = excluded.lamport, id = excluded.id
+where (excluded.lamport, excluded.id) > (lamport, id)"""
+_PUT_PLACE: Final = """
+insert into places values(?, ?, ?, ?, ?) on conflict(device, path) do update set
+project = excluded.project, lamport = excluded.lamport, id = excluded.id
+where (excluded.lamport, excluded.id) > (lamport, id)"""
+
+# Columns of a session while a batch is at work on it.
+_PROJECT, _DIR, _BRANCH, _HEAD, _OPENED, _CLOSED, _LAST, _TRANSCRIPT, _MODEL = range(2, 11)
+_DEVICE, _LAMPORT, _COUNT, _PROMPT, _PROMPT_LAMPORT, _COMPACTED = range(11, 17)
+_EMPTY_PAYLOAD: Final[Mapping[str, Any]] = {}
+
+
+def number8(identity: bytes) -> int:
+    """Return the first 7 bytes of an id or nonce as a number, which is what ``events`` is indexed by."""
+    return int.from_bytes(identity[:7].ljust(7, b"\0"), "big")
+
+
+def mapping(event: Event) -> Mapping[str, Any]:
+    """Return the payload, empty when there is none that can be read."""
+    payload = event.payload
+    return payload if type(payload) is dict and not event.malformed else _EMPTY_PAYLOAD
+
+
+def malformed(event: Event) -> bool:
+    """Tell whether the fold will quarantine the event whatever its kind (a payload from the log is a dict)."""
+    return event.malformed or not (event.payload is None or type(event.payload) is dict)
+
+
+def held(event: Event) -> bool:
+    """Tell whether the body is there, readable or not."""
+    return event.payload is not None or event.malformed or bool(event.header.scope_key)
+
+
+def string(payload: Mapping[str, Any], name: str) -> str:
+    """Return a text field that SQLite can hold, "" when it is absent or no text."""
+    value = payload.get(name)
+    if type(value) is not str:
+        return ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def insert(connection: sqlite3.Connection, batch: Sequence[Stored], numbers: Mapping[str, int], received: int) -> int:
+    """Insert the plain rows of events that are new and return the number ``n`` of the first.
+
+    ``numbers`` maps file names to those of the table ``files``. Raises sqlite3.IntegrityError when an event is known.
+    """
+    first: int = connection.execute("select coalesce(max(n), 0) + 1 from events").fetchone()[0]
+    events: list[tuple[Any, ...]] = []
+    writers: dict[bytes, list[Any]] = {}
+    n = first
+    latest = 0
+    for event, file, offset, length in batch:
+        header = event.header
+        payload = mapping(event)
+        nonce, wall, seq, identity = header.nonce, header.wall, header.seq, event.id
+        if wall > latest:
+            latest = wall
+        session, project = payload.get("session", ""), payload.get("project", "")
+        if type(session) is not str or type(project) is not str or not (session + project).isascii():
+            session, project = string(payload, "session"), string(payload, "project")
+        writer = writers.get(header.writer)
+        if writer is None:
+            writers[header.writer] = [header.writer, header.replica, seq, seq, 1]
+        else:
+            writer[4] += 1
+            if seq > writer[3]:
+                writer[3] = seq
+            elif seq < writer[2]:
+                writer[2] = seq
+        events.append(
+            (
+                n, header.lamport, identity, header.kind, nonce, header.ordinal, header.writer, seq,
+                wall if wall <= INT_MAX else INT_MAX, received, numbers[file], offset, length, session, project,
+                header.person, held(event), malformed(event), int.from_bytes(identity[:7], "big"),
+                int.from_bytes(nonce[:7], "big") if nonce else None,
+            )
+        )  # fmt: skip
+        n += 1
+    connection.executemany(_INSERT_EVENTS, events)
+    connection.executemany(_PUT_WRITER, writers.values())
+    kinds = Counter([event[3] for event in events])
+    connection.executemany(_PUT_KIND, kinds.items())
+    if latest > received:
+        meta.put(connection, "ahead", 1)
+    return first
+
+
+class Telling:
+    """What a batch tells about the work: words to be found, sessions, places, touched files, delivered memories."""
+
+    def __init__(self, connection: sqlite3.Connection, received: int) -> None:
+        """``received`` is the time of receipt in ms; a wall time after it counts as that."""
+        self._connection = connection
+        self._received = received
+        self._words: list[tuple[int, str, str]] = []
+        self._sessions: dict[tuple[str, str], list[Any]] = {}
+        self._touched: list[tuple[str, str, int]] = []
+
+    def add(self, n: int, event: Event) -> None:
+        """Take in one event with the number ``n``."""
+        payload = event.payload
+        if payload is None or malformed(event):
+            return
+        kind = event.header.kind
+        words = _WORDS.get(kind)
+        if words is not None:
+            self._observed(n, event.header, payload, words(payload))
+        elif kind in _SESSIONS:
+            self._session_event(event.header, payload)
+        elif kind == model.PROJECT_SEEN:
+            self._project_seen(event, payload)
+        elif kind == model.CONTEXT_DELIVERED:
+            self._delivered(n, payload)
+
+    def write(self) -> None:
+        """Write the rows collected so far."""
+        connection = self._connection
+        connection.executemany(_INSERT_WORDS, self._words)
+        connection.executemany(_PUT_SESSION, self._sessions.values())
+        connection.executemany("insert or ignore into touched values(?, ?, ?)", self._touched)
+
+    def _observed(self, n: int, header: Header, payload: Mapping[str, Any], text: str) -> None:
+        wall = header.wall
+        session = self._session(header, payload)
+        before = ""
+        kind = header.kind
+        if session is not None:
+            session[_COUNT] += 1
+            if kind == model.OBSERVED_PROMPT:
+                if header.lamport > session[_PROMPT_LAMPORT]:
+                    session[_PROMPT], session[_PROMPT_LAMPORT] = document(text[:_BEFORE_CHARS_MAX]), header.lamport
+            elif kind == model.OBSERVED_REPLY and session[_PROMPT_LAMPORT] < header.lamport:
+                before = session[_PROMPT]
+        if kind == model.OBSERVED_EDIT and text:
+            self._touched.append((string(payload, "project"), string(payload, "path"), n))
+        self._words.append((n, _day(wall // 900_000) + document(text[:WORDS_CHARS_MAX]), before))
+
+    def _session(self, header: Header, payload: Mapping[str, Any]) -> list[Any] | None:
+        """Return the row of the session that the event belongs to, brought up to the event."""
+        get = payload.get
+        name, agent = get("session"), get("agent")
+        if type(name) is not str or type(agent) is not str or not name:
+            return None
+        row = self._sessions.get((name, agent))
+        if row is None:
+            row = self._load(name, agent, header)
+            if row is None:
+                return None
+        wall = header.wall
+        if wall > self._received:
+            wall = self._received
+        if wall > row[_LAST]:
+            row[_LAST] = wall
+        if header.lamport >= row[_LAMPORT]:
+            row[_LAMPORT] = header.lamport
+            row[_DEVICE] = header.replica
+            project, folder, branch, head = get("project"), get("dir"), get("branch"), get("head")
+            if project != row[_PROJECT] or folder != row[_DIR] or branch != row[_BRANCH] or head != row[_HEAD]:
+                row[_PROJECT], row[_DIR] = string(payload, "project"), string(payload, "dir")
+                row[_BRANCH], row[_HEAD] = string(payload, "branch"), string(payload, "head")
+        return row
+
+    def _load(self, name: str, agent: str, header: Header) -> list[Any] | None:
+        try:
+            (name + agent).encode()
+        except UnicodeEncodeError:
+            return None
+        found = self._connection.execute(_GET_SESSION, (name, agent)).fetchone()
+        if found is not None:
+            row = list(found)
+        else:
+            row = [agent, name, "", "", "", "", None, None, 0, "", "", header.replica, -1, 0, "", -1, -1]
+        self._sessions[name, agent] = row
+        return row
+
+    def _session_event(self, header: Header, payload: Mapping[str, Any]) -> None:
+        row = self._session(header, payload)
+        if row is None:
+            return
+        wall = max(0, min(header.wall, self._received))
+        if header.kind == model.SESSION_OPENED:
+            row[_OPENED] = wall if row[_OPENED] is None else min(row[_OPENED], wall)
+            row[_TRANSCRIPT] = string(payload, "transcript") or row[_TRANSCRIPT]
+            row[_MODEL] = string(payload, "model") or row[_MODEL]
+            if payload.get("source") in _FORGETTING:
+                row[_COMPACTED] = max(row[_COMPACTED], header.lamport)
+        else:
+            row[_CLOSED] = wall if row[_CLOSED] is None else max(row[_CLOSED], wall)
+
+    def _project_seen(self, event: Event, payload: Mapping[str, Any]) -> None:
+        key = string(payload, "key")
+        if not key:
+            return
+        order = (event.header.lamport, event.id)
+        self._connection.execute(_PUT_PROJECT, (key, key, string(payload, "name"), *order))
+        path, device = string(payload, "path"), string(payload, "device")
+        if path:
+            self._connection.execute(_PUT_PLACE, (device, path, key, *order))
+        identities = payload.get("identities")
+        for pair in identities if isinstance(identities, (list, tuple)) else ():
+            if isinstance(pair, (list, tuple)) and len(pair) == 2:
+                kind, value = (string({"": part}, "") for part in pair)
+                self._connection.execute("insert or ignore into identities values(?, ?, ?)", (key, kind, value))
+
+    def _delivered(self, n: int, payload: Mapping[str, Any]) -> None:
+        session, items = string(payload, "session"), payload.get("items")
+        for item in items if session and isinstance(items, (list, tuple)) else ():
+            if isinstance(item, (list, tuple)) and item and type(item[0]) is bytes:
+                self._connection.execute("insert or ignore into delivered values(?, ?, ?)", (session, item[0], n))
+
+
+@lru_cache(maxsize=512)
+def _day(quarter: int) -> str:
+    """Return the local day of a quarter of an hour since 1970, as the words that are indexed."""
+    try:
+        day = time.localtime(quarter * 900)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return document(f"{day.tm_year:04}-{day.tm_mon:02}-{day.tm_mday:02}") + " "
+
+
+def _text(name: str) -> Callable[[Mapping[str, Any]], str]:
+    def get(payload: Mapping[str, Any]) -> str:
+        value = payload.get(name)
+        return value if type(value) is str else ""
+
+    return get
+
+
+def _tool(payload: Mapping[str, Any]) -> str:
+    given = payload.get("input")
+    return f"{string(payload, 'tool')} {given if type(given) is str else ''}"
+
+
+_WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    model.OBSERVED_PROMPT: _text("text"),
+    model.OBSERVED_REPLY: _text("text"),
+    model.OBSERVED_NOTE: _text("text"),
+    model.OBSERVED_EDIT: _text("path"),
+    model.OBSERVED_SHELL: _text("command"),
+    model.OBSERVED_COMMIT: _text("subject"),
+    model.OBSERVED_TOOL: _tool,
+}
+# After these the agent has lost what it was told, so it may be told again.
+_FORGETTING: Final = ("compact", "clear")
+_SESSIONS: Final = frozenset({model.SESSION_OPENED, model.SESSION_CLOSED})

@@ -1,0 +1,240 @@
+"""The index: one SQLite file, derived from the log, which may be deleted at any time.
+
+One process writes it (the holder of the ingest lock), any number read it. Every document, event or memory, has one
+number ``n`` for all tables and both full-text tables; numbers are local and change with a rebuild. Lists of ids are
+msgpack, lists of words JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from memorize.errors import Busy, CannotWrite, IndexDamaged, IndexMissing
+from memorize.fold import FOLD_VERSION
+
+# Raise it with every change of a table, or of what is written to one: an index of another version is built again.
+SCHEMA_VERSION: Final = 1
+BUSY_S: Final = 10.0
+_CACHE_KIB: Final = 32 * 1024
+# Checkpoint every 16 MiB: the pages of the random-keyed indexes are then written once for many batches.
+_CHECKPOINT_PAGES: Final = 4000
+
+TABLES: Final = """
+create table meta(key text primary key, value) without rowid;
+create table files(number integer primary key, name text not null unique, offset integer not null);
+
+-- One row an event, in order of arrival. id8 and nonce8 are the first 7 bytes of id and nonce as a number: an index
+-- of small integers costs a third of one of the bytes, and the row itself settles a collision. held is 0 when the
+-- body is not there.
+create table events(
+  n integer primary key, lamport integer not null, id blob not null, kind text not null,
+  nonce blob not null, ordinal integer not null, writer blob not null, seq integer not null, wall integer not null,
+  received integer not null, file integer not null, offset integer not null, length integer not null,
+  session text not null, project text not null, person blob not null,
+  held integer not null, malformed integer not null, id8 integer not null, nonce8 integer
+);
+create unique index events_order on events(lamport, id);
+create index events_id on events(id8);
+create index events_nonce on events(nonce8) where nonce8 is not null;
+create index events_session on events(session, lamport) where session <> '';
+create table writers(writer blob primary key, replica blob not null, first_seq integer not null,
+  last_seq integer not null, events integer not null) without rowid;
+
+create table kinds(kind text primary key, events integer not null) without rowid;
+
+-- What the fold reads: every event of a kind that it knows, and every malformed one. links holds the keys that
+-- connect such an event with others, as numbers (a collision only makes a closure larger than it need be).
+create table foldable(n integer primary key, header blob not null, payload blob);
+create table links(key integer not null, n integer not null, primary key(key, n)) without rowid;
+create table named_by_erasures(id blob primary key) without rowid;
+
+-- The state.
+create table aliases(id blob primary key, canonical blob not null) without rowid;
+create table erased(id blob primary key) without rowid;
+create table quarantined(id blob primary key) without rowid;
+create table claims(id blob primary key, n integer not null, accepted integer not null, window text not null,
+  agent text not null, session text not null, project text not null, extractor text not null,
+  transcript blob) without rowid;
+create index claims_session on claims(session);
+-- The sources that accepted claims name: what a window leaves out.
+create table claimed(source blob not null, claim blob not null, primary key(source, claim)) without rowid;
+create table memories(
+  n integer primary key, id blob not null, person blob not null, lamport integer not null, wall integer not null,
+  status text not null, overruled_by blob not null, heirs blob not null, contested blob not null,
+  text_group blob not null, kind text not null, scope text not null, project text not null, text text not null,
+  importance integer not null, confidence integer not null, trust text not null, branch text not null,
+  paths text not null, tags text not null, triggers text not null, subject text not null, predicate text not null,
+  object text not null, single integer not null, obsolete_when text not null, expires_at integer,
+  sources blob not null, window text not null
+);
+create index memories_id on memories(id);
+create index memories_group on memories(text_group);
+-- One row a text group with a live member; n and id are those of the member that speaks for it, whose text and other
+-- fields are in its row of memories. project and project_root are '' for scope personal.
+create table shown(
+  n integer primary key, id blob not null, text_group blob not null, scope text not null, project text not null,
+  project_root text not null, kind text not null, rank real not null, recency_ms integer not null,
+  importance integer not null, trust text not null, pinned integer not null, confirmations integer not null,
+  expires_at integer, has_triggers integer not null, members blob not null, live blob not null, sources blob not null,
+  disputed blob not null, contested blob not null, supersedes blob not null
+);
+create index shown_group on shown(text_group);
+create index shown_rank on shown(project_root, scope, rank);
+create index shown_triggers on shown(project_root, scope) where has_triggers;
+-- The id settles equal ranks, so that what is cut off does not depend on the order of arrival.
+create index shown_kind on shown(project_root, kind, rank, id);
+create index shown_pinned on shown(project_root, rank, id) where pinned;
+create index shown_episodes on shown(project_root, recency_ms, id) where kind in ('summary', 'progress');
+
+-- What is known of the work itself. Each row keeps the (lamport, id) that it was taken from where the last one wins.
+create table projects(key text primary key, root text not null, name text not null, lamport integer not null,
+  id blob not null) without rowid;
+create index projects_root on projects(root);
+create table places(device text not null, path text not null, project text not null, lamport integer not null,
+  id blob not null, primary key(device, path)) without rowid;
+create table identities(project text not null, kind text not null, value text not null,
+  primary key(project, kind, value)) without rowid;
+create table sessions(
+  agent text not null, session text not null, project text not null, dir text not null, branch text not null,
+  head text not null, opened integer, closed integer, last integer not null, transcript text not null,
+  model text not null, device blob not null, lamport integer not null, observations integer not null,
+  prompt text not null, prompt_lamport integer not null, compacted integer not null, primary key(session, agent)
+) without rowid;
+create index sessions_last on sessions(project, last);
+create table touched(project text not null, path text not null, n integer not null,
+  primary key(project, path, n)) without rowid;
+create table delivered(session text not null, item blob not null, n integer not null,
+  primary key(session, item, n)) without rowid;
+create table briefs(agent text not null, directory text not null, project text not null, record text not null,
+  text text not null, primary key(agent, directory)) without rowid;
+
+create virtual table memory_fts using fts5(text, tokenize = 'porter unicode61');
+-- before: the prompt that a reply answers, in a column of its own so that an erasure can empty it.
+create virtual table observation_fts using fts5(text, before, tokenize = 'porter unicode61');
+"""
+
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA})
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+def version() -> str:
+    """Return what an index must be stamped with to be used by this program."""
+    return f"{SCHEMA_VERSION}.{FOLD_VERSION}"
+
+
+@contextmanager
+def guard(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into a problem that tells what to do.
+
+    A damaged file gives IndexDamaged, so that the caller can build the index again; a missing table does so, too.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _BUSY:
+            raise Busy(what="index", seconds=int(BUSY_S)) from error
+        lost = isinstance(error, sqlite3.OperationalError) and "no such" in str(error)
+        if code in _DAMAGED or lost or "malformed" in str(error):
+            raise IndexDamaged(path=path, detail=error) from error
+        raise CannotWrite(path=path, detail=error) from error
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """Make a new index at ``path``, where none may be, and return the open connection."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
+    with guard(path):
+        connection = _connect(path, "rw")
+        _prepare_writer(connection)
+        connection.execute("begin immediate")
+        for statement in TABLES.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        for name in ("memory_fts", "observation_fts"):
+            # Without this an erased word stays in old parts of the full-text index until they are merged.
+            if sqlite3.sqlite_version_info >= (3, 42):
+                connection.execute(f"insert into {name}({name}, rank) values('secure-delete', 1)")
+        rows = [("version", version()), ("top", 0), ("set_count", 0), ("state_count", 0)]
+        rows += [("set_sum", bytes(32)), ("state_sum", bytes(32))]
+        connection.executemany("insert into meta values(?, ?)", rows)
+        connection.execute("commit")
+    return connection
+
+
+def open_write(path: Path) -> sqlite3.Connection:
+    """Open the index for its one writer. Raises IndexMissing, IndexDamaged, Busy or CannotWrite."""
+    _must_exist(path)
+    with guard(path):
+        connection = _connect(path, "rw")
+        try:
+            _check(connection, path)
+            _prepare_writer(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_read(path: Path) -> sqlite3.Connection:
+    """Open the index for reading; it is never created or changed. Raises as ``open_write`` does."""
+    _must_exist(path)
+    with guard(path):
+        connection = _connect(path, "ro")
+        try:
+            _check(connection, path)
+            connection.execute("pragma query_only = on")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _must_exist(path: Path) -> None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise IndexMissing(path=path, detail="no such file") from None
+    except OSError as error:
+        raise CannotWrite(path=path, detail=error.strerror or error) from error
+    if size == 0:
+        raise IndexMissing(path=path, detail="the file is empty")
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+
+
+def _prepare_writer(connection: sqlite3.Connection) -> None:
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = normal")
+    connection.execute("pragma secure_delete = on")
+    connection.execute(f"pragma cache_size = -{_CACHE_KIB}")
+    connection.execute(f"pragma wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse an index that another version made, or one that shows at once that it is damaged."""
+    row = connection.execute("select value from meta where key = 'version'").fetchone()
+    if row is None or row[0] != version():
+        raise IndexMissing(path=path, detail=f"version {row[0] if row else 'unknown'} instead of {version()}")
+
+
+def file_identity(path: Path) -> tuple[int, int]:
+    """Return what tells whether the file at ``path`` is still the one that was opened."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (-1, -1)
+    return (found.st_dev, found.st_ino)
