@@ -206,7 +206,7 @@ class _Drop:
         while True:
             try:
                 return posix.read(0, _CHUNK)
-            except BlockingIOError:
+            except (BlockingIOError, KeyboardInterrupt):  # Ctrl-C is meant for the agent; nothing was read yet
                 time.sleep(0.002)
             except OSError:
                 self.cut = True

@@ -286,14 +286,16 @@ def test_unknown_agents_and_events_are_kept(hook: Hook, words: list[str], kept: 
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGPIPE])
-def test_a_signal_is_no_failure(hook: Hook, sent: signal.Signals) -> None:
+def test_a_signal_that_is_meant_for_the_agent_loses_nothing(hook: Hook, sent: signal.Signals) -> None:
     process = hook.start("claude", "Stop")
     while not list(hook.root.glob("spool/tmp/*")):
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(sent)
+    for _ in range(3):
+        time.sleep(0.05)
+        process.send_signal(sent)
     assert finish(process, PAYLOAD) == (0, b"", b"")
-    assert sorted(hook.root.glob("spool/tmp/*")) == []
+    assert hook.captures() == [("claude", "Stop", False, PAYLOAD)]
 
 
 def test_the_line_in_the_settings_succeeds_when_the_hook_is_killed_or_missing(hook: Hook) -> None:
