@@ -1,0 +1,229 @@
+"""What the files of a repository say, without git: where its parts lie, branch, HEAD, remote, first commit."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+_FILE_BYTES_MAX: Final = 1024 * 1024
+_PACKED_REFS_BYTES_MAX: Final = 64 * 1024 * 1024
+# The first commit is looked for along loose objects only, and not for ever: it is a hint, and must stay cheap.
+_COMMITS_MAX: Final = 200
+_COMMIT_BYTES_MAX: Final = 64 * 1024
+_LINKS_MAX: Final = 8
+_SHA: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_SCP: Final = re.compile(r"(?:[^@/]+@)?(?P<host>\[[^\]]+\]|[^:/\\]{2,}):(?P<path>.*)", re.DOTALL)
+_PORTS: Final = {"ssh": "22", "https": "443", "http": "80", "git": "9418", "git+ssh": "22"}
+
+
+class Checkout(NamedTuple):
+    """A checkout. ``top`` is its upper directory; ``home`` names the repository on this machine.
+
+    All worktrees of one repository have one ``home``. ``remote`` is normalised, "" without one. ``files`` are those
+    that decided the answer, so that a change can be noticed.
+    """
+
+    top: str
+    home: str
+    branch: str
+    head: str
+    remote: str
+    first_commit: str
+    files: tuple[str, ...]
+
+
+def read(folder: str) -> Checkout | None:
+    """Return the checkout whose top is ``folder``, None when it is none. Never raises."""
+    link = os.path.join(folder, ".git")
+    git = _git_dir(link)
+    if git is None:
+        return None
+    common = _common_dir(git)
+    branch, head, decided = _head(git, common)
+    config = os.path.join(common, "config")
+    home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
+    files = (link, os.path.join(git, "HEAD"), config, *decided)
+    return Checkout(folder, home, branch, head, _remote(config), _first_commit(common, head), files)
+
+
+def _git_dir(link: str) -> str | None:
+    """Return the git directory that ``.git`` is or names; a directory without HEAD is none."""
+    if os.path.isdir(link):
+        found = link
+    else:
+        text = _read(link, _FILE_BYTES_MAX)
+        if text is None or not text.startswith("gitdir:"):
+            return None
+        found = _line(text[len("gitdir:") :])
+        found = os.path.normpath(os.path.join(os.path.dirname(link), found))
+    return found if os.path.lexists(os.path.join(found, "HEAD")) else None
+
+
+def _common_dir(git: str) -> str:
+    """Return the directory that all worktrees share."""
+    text = _read(os.path.join(git, "commondir"), _FILE_BYTES_MAX)
+    if text is None:
+        return git
+    return os.path.normpath(os.path.join(git, _line(text)))
+
+
+def _line(text: str) -> str:
+    """Return a path as git wrote it into a file: one line break at the end is git's, others belong to the name."""
+    return text.lstrip(" ").removesuffix("\n").removesuffix("\r")
+
+
+def _head(git: str, common: str) -> tuple[str, str, tuple[str, ...]]:
+    """Return branch, commit and the files that told."""
+    name = os.path.join(git, "HEAD")
+    text = (_read(name, _FILE_BYTES_MAX) or "").strip()
+    if not text.startswith("ref:"):
+        return "", text if _SHA.match(text) else "", ()
+    ref = text[len("ref:") :].strip()
+    # With the reftable format HEAD names a branch that cannot be, and the references are in no file of their own.
+    branch = "" if ref == "refs/heads/.invalid" else ref.removeprefix("refs/heads/")
+    files: list[str] = []
+    for _ in range(_LINKS_MAX):
+        found = ""
+        for base in dict.fromkeys((git, common)):
+            path = os.path.join(base, *ref.split("/"))
+            files.append(path)
+            found = found or (_read(path, _FILE_BYTES_MAX) or "").strip()
+        if not found:
+            files.append(os.path.join(common, "packed-refs"))
+            found = _packed(files[-1], ref)
+        if not found.startswith("ref:"):
+            return branch, found if _SHA.match(found) else "", tuple(files)
+        ref = found[len("ref:") :].strip()
+    return branch, "", tuple(files)
+
+
+def _packed(path: str, ref: str) -> str:
+    text = _read(path, _PACKED_REFS_BYTES_MAX)
+    if text is None:
+        return ""
+    end = text.find(f" {ref}\n")
+    start = text.rfind("\n", 0, end) + 1 if end >= 0 else 0
+    return text[start:end] if end >= 0 else ""
+
+
+def _remote(config: str) -> str:
+    """Return the normalised URL of ``origin``, else of the first remote by name; "" when there is none."""
+    text = _read(config, _FILE_BYTES_MAX)
+    if text is None:
+        return ""
+    remotes: dict[str, str] = {}
+    section = name = ""
+    for raw in text.split("\n"):
+        line = raw.strip()
+        found = _SECTION.match(line)
+        if found is not None:
+            section, name = found[1].lower(), _unescaped(found[2] or "")
+            line = line[found.end() :].strip()
+        key, equals, value = line.partition("=")
+        if section == "remote" and equals and key.strip().lower() == "url" and name not in remotes:
+            remotes[name] = normal_remote(_value(value))
+    known = {key: url for key, url in remotes.items() if url}
+    if "origin" in known:
+        return known["origin"]
+    return known[min(known)] if known else ""
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _value(raw: str) -> str:
+    """Return a value of git's configuration: quotes go, comments end it."""
+    found: list[str] = []
+    quoted = False
+    at = 0
+    while at < len(raw):
+        char = raw[at]
+        if char == "\\" and at + 1 < len(raw):
+            at += 1
+            found.append({"n": "\n", "t": "\t", "b": "\b"}.get(raw[at], raw[at]))
+        elif char == '"':
+            quoted = not quoted
+        elif char in "#;" and not quoted:
+            break
+        else:
+            found.append(char)
+        at += 1
+    return "".join(found).strip()
+
+
+def normal_remote(url: str) -> str:
+    """Return ``host/path`` of a remote, so that all ways to write one are equal; "" for a local path.
+
+    The host is case-folded; scheme, user, password, default port, ``.git`` and slashes at the ends go.
+    """
+    url = url.strip()
+    full = _URL.fullmatch(url)
+    if full is not None:
+        scheme = full["scheme"].lower()
+        host, _, path = full["rest"].partition("/")
+        if scheme == "file":
+            return ""
+        host = host.rsplit("@", 1)[-1]
+        host, port = _port(host)
+        if port and port != _PORTS.get(scheme):
+            host = f"{host}:{port}"
+        path = unquote(path)
+    else:
+        short = _SCP.fullmatch(url)
+        if short is None:
+            return ""
+        host, path = short["host"].strip("[]"), short["path"]
+    host = host.casefold().rstrip(".")
+    path = re.sub(r"/{2,}", "/", path.split("?", 1)[0].split("#", 1)[0]).strip("/").removesuffix(".git").strip("/")
+    return f"{host}/{path}" if host and path else ""
+
+
+def _port(host: str) -> tuple[str, str]:
+    """Return a host and its port; an address of version 6 stands in brackets."""
+    if host.startswith("["):
+        inner, _, rest = host[1:].partition("]")
+        return inner, rest.removeprefix(":")
+    name, _, port = host.partition(":")
+    return name, port
+
+
+def _first_commit(common: str, head: str) -> str:
+    """Return the first commit, when it can be reached cheaply; "" otherwise, and always in a shallow clone."""
+    if not head or os.path.lexists(os.path.join(common, "shallow")):
+        return ""
+    commit = head
+    for _ in range(_COMMITS_MAX):
+        raw = _loose(os.path.join(common, "objects", commit[:2], commit[2:]))
+        if raw is None:
+            return ""
+        parents = re.findall(rb"^parent ([0-9a-f]+)$", raw, re.MULTILINE)
+        if not parents:
+            return commit
+        commit = parents[0].decode("ascii")
+    return ""
+
+
+def _loose(path: str) -> bytes | None:
+    """Return the header lines of a loose commit, None when it is packed, broken or no commit."""
+    try:
+        with open(path, "rb") as file:
+            raw = zlib.decompressobj().decompress(file.read(_COMMIT_BYTES_MAX), _COMMIT_BYTES_MAX)
+    except (OSError, zlib.error):
+        return None
+    kind, _, content = raw.partition(b"\0")
+    return content.partition(b"\n\n")[0] if kind.startswith(b"commit ") else None
+
+
+def _read(path: str, limit: int) -> str | None:
+    """Return a small file as text; bytes that are no UTF-8 survive as surrogates, for paths."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(limit).decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return None
