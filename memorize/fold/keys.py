@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from memorize import model
 from memorize.fold import reading
+from memorize.fold.reading import CONTRADICTS
 from memorize.model import Event, Header
 
 # The kinds whose deps mean something to the fold; deps of other kinds connect nothing.
@@ -22,7 +23,6 @@ _BY_DEPS: Final = frozenset(
         model.MEMORY_PINNED,
         model.MEMORY_UNPINNED,
         model.MEMORY_CONFIRMED,
-        model.MEMORY_JUDGED,
         model.PROJECT_UNLINKED,
         model.WINDOW_CONSOLIDATED,
     }
@@ -61,6 +61,12 @@ def _formed(header: Header, payload: Mapping[str, Any]) -> Iterable[bytes]:
     return (b"g" + group,) if group else ()
 
 
+def _verdict(header: Header, payload: Mapping[str, Any]) -> Iterable[bytes]:
+    # Most verdicts say "unrelated", about everything that looked alike; they must not tie a whole store together.
+    pair_counts = reading.verdict(payload) == CONTRADICTS
+    return map(id_key, header.deps if pair_counts else header.deps[2:])
+
+
 def _claim(_header: Header, payload: Mapping[str, Any]) -> Iterable[bytes]:
     words = reading.claim(payload)
     return map(id_key, words.sources + words.events) if words else ()
@@ -76,6 +82,7 @@ def _link(_header: Header, payload: Mapping[str, Any]) -> Iterable[bytes]:
 
 _BY_PAYLOAD: Final[Mapping[str, Callable[[Header, Mapping[str, Any]], Iterable[bytes]]]] = {
     model.MEMORY_FORMED: _formed,
+    model.MEMORY_JUDGED: _verdict,
     model.WINDOW_CONSOLIDATED: _claim,
     model.ERASE_REQUESTED: _erasure,
     model.PROJECT_LINKED: _link,

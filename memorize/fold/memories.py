@@ -13,6 +13,7 @@ from memorize import model
 from memorize.fold.claims import OWN, SHUT, Claims
 from memorize.fold.components import components
 from memorize.fold.intake import Act, Intake
+from memorize.fold.reading import CONTRADICTS
 from memorize.fold.state import MemoryState
 
 Found = dict[bytes, list[bytes]]
@@ -181,7 +182,7 @@ def _disputes(formed: Memories, verdicts: Mapping[bytes, Act], claims: Claims) -
     taken_back = _cancelled({identity: act._replace(deps=act.deps[2:]) for identity, act in standing.items()}, verdicts)
     pairs = []
     for identity, act in standing.items():
-        if act.verdict == "contradicts" and identity not in taken_back and len(act.deps) >= 2:
+        if act.verdict == CONTRADICTS and identity not in taken_back and len(act.deps) >= 2:
             one, other = act.deps[:2]
             if one in formed and other in formed and one != other:
                 pairs.append((one, other))

@@ -18,6 +18,9 @@ from memorize.model import SCOPES, TRUSTS, VERDICTS, Header
 # What is taken when the writer left the field out: the middle, and the least trusted.
 _CONFIDENCE: Final = 50
 _TRUST: Final = TRUSTS[0]
+
+# The one verdict that the fold acts on; the others are remembered so that nobody asks twice.
+CONTRADICTS: Final = "contradicts"
 _OPTIONAL_TEXTS: Final = ("project", "branch", "trust", "subject", "predicate", "object", "obsolete_when", "window")
 
 

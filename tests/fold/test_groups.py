@@ -99,6 +99,17 @@ def test_sources_are_united_and_begin_with_those_of_the_member_that_speaks() -> 
     assert one(said("a", sources=[x, y]), said("b", at=2, sources=[z, y, z])).sources == (z, y, x)
 
 
+def test_sources_named_twice_by_one_member_are_named_once() -> None:
+    assert one(said("a", sources=[name("x"), name("y"), name("x")])).sources == (name("x"), name("y"))
+
+
+def test_what_a_member_replaced_counts_even_when_only_its_twin_is_live() -> None:
+    events = [said("a"), said("b", at=2), formed("old"), formed("new", "새"), superseded("s1", "a", "old")]
+    shown = by_text(*events, superseded("s2", "new", "a"))
+    assert (shown[SAYING].live, shown[SAYING].supersedes) == ((name("b"),), (name("old"),))
+    assert set(shown["새"].supersedes) == {name("a"), name("old")}
+
+
 # Pins and confirmations
 
 
@@ -162,6 +173,10 @@ def test_two_live_memories_that_contradict_each_other_are_both_shown_as_disputed
 def test_a_dispute_ends_when_one_side_is_forgotten_or_replaced() -> None:
     assert by_text(*TWO, judged("j", "a", "b"), retracted("r", "b"))["탭을 쓴다"].disputed == ()
     assert by_text(*TWO, judged("j", "a", "b"), superseded("s", "a", "b"))["탭을 쓴다"].disputed == ()
+    twins = [formed("a2", "탭을 쓴다"), formed("b2", "빈칸을 쓴다")]
+    for gone in "ab":
+        shown = by_text(*TWO, *twins, judged("j", "a", "b"), retracted("r", gone))
+        assert [one.disputed for one in shown.values()] == [(), ()]
 
 
 def test_a_dispute_names_the_member_that_is_shown() -> None:

@@ -44,8 +44,10 @@ def test_an_erasure_has_the_keys_of_its_targets_and_a_link_those_of_its_projects
     assert keys(linked("l", "가", "b")) == {id_key(name("l")), b"p" + "가".encode(), b"pb"}
 
 
-def test_a_verdict_connects_its_pair() -> None:
+def test_a_verdict_connects_its_pair_only_when_it_finds_a_contradiction() -> None:
     assert keys(judged("j", "a", "b")) == {id_key(name(word)) for word in "jab"}
+    for verdict in ("same", "refines", "replaces", "unrelated"):
+        assert keys(judged("j", "a", "b", "i", verdict=verdict)) == {id_key(name(word)) for word in "ji"}
 
 
 def test_keys_of_different_sorts_never_meet() -> None:

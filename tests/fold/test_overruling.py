@@ -114,6 +114,19 @@ def test_a_memory_says_everything_in_force_against_it_so_that_a_restore_can_name
     assert (memory.status, set(memory.by)) == ("retracted", {name("r"), name("s")})
 
 
+def test_of_several_reasons_the_strongest_is_the_status() -> None:
+    edge = [formed("new"), superseded("s", "new", "m", window="v"), claim("c", "v", ["1"], ["s"])]
+    events = [formed("m", window="w")]
+    for more, expected in (
+        ([], "shadowed"),
+        (edge, "shadowed"),
+        ([retracted("r", "m")], "retracted"),
+        ([erasure("e", "m")], "erased"),
+    ):
+        events += more
+        assert status(fold(events), "m") == expected
+
+
 @pytest.mark.parametrize("strong", "abc")
 def test_in_a_ring_of_edits_the_most_important_member_stays(strong: str) -> None:
     ring = [formed(word, importance=9 if word == strong else 3) for word in "abc"]

@@ -20,8 +20,8 @@ from tests.fold.events import event_set, event_sets
 Rows = dict[bytes, bytes]
 PERMUTED = count("fold: permutations, groupings, repetitions", quick=200, full=2_500)
 SHRINKABLE = count("fold: sets against the reference (hypothesis)", quick=100, full=1_000)
-LATE = count("fold: seeded sets that arrive in batches", quick=80, full=2_500)
-SEEDED = count("fold: seeded sets against the reference", quick=400, full=10_000)
+LATE = count("fold: seeded sets that arrive in batches", quick=80, full=1_000)
+SEEDED = count("fold: seeded sets against the reference", quick=400, full=3_000)
 
 
 def table(events: Iterable[Event]) -> Rows:
