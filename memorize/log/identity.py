@@ -86,8 +86,9 @@ def load_or_renew(home: Home, files: Files, clock: Clock, machine: Callable[[], 
             found = _load(home, files)
             renewed = _renewed(home, files, clock, found, here)
             if renewed is not found:
+                # The key first: once there is an identity, nobody looks for a missing key again.
+                _make_key(home, files, renewed.store)
                 save(home, files, renewed)
-            _make_key(home, files, renewed.store)
         except OSError as error:
             raise CannotWrite(path=str(home.identity), detail=error.strerror or str(error)) from error
     return renewed

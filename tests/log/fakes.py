@@ -18,6 +18,19 @@ from memorize.model import Capture, Draft, Event, Stored
 from memorize.paths import Home
 
 
+class QuickFiles(RealFiles):
+    """The disk without waiting for it: what is durable matters to other tests."""
+
+    def fdatasync(self, handle: int) -> None:
+        pass
+
+    def fsync(self, handle: int) -> None:
+        pass
+
+    def sync_dir(self, directory: str) -> None:
+        pass
+
+
 class NullProjection:
     """Remembers offsets only."""
 
@@ -94,7 +107,7 @@ def ingester(
     clock: Clock | None = None,
     normalise: Callable[[Capture], Sequence[Draft]] = note,
 ) -> Ingester:
-    files = files or RealFiles()
+    files = files or QuickFiles()
     clock = FixedClock() if clock is None else clock  # a clock without fields is false
     identity = load_or_renew(home, files, clock, no_machine)
     return Ingester(home, files, clock, identity, normalise, projection or MemoryProjection(), no_machine)
@@ -111,7 +124,7 @@ def events_on_disk(paths: Iterable[Path]) -> list[Event]:
     return [frame_event(frame) for path in paths for frame in scan_segment(path.read_bytes()).frames if frame.type == 1]
 
 
-class FailingFiles(RealFiles):
+class FailingFiles(QuickFiles):
     """Fails the k-th call (1 = the first) and, if ``forever``, every later one; counts all calls.
 
     ``error`` is an errno, or ``"short"``: a write takes half, any other call fails with ENOSPC.
@@ -212,3 +225,7 @@ class FailingFiles(RealFiles):
     def lock(self, path: str, wait_s: float) -> AbstractContextManager[object]:
         self._step("lock")
         return super().lock(path, wait_s)  # type: ignore[return-value]
+
+
+def frame_event_ids(path: Path) -> list[bytes]:
+    return [event.id for event in events_on_disk([path])]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
@@ -108,10 +109,8 @@ def test_an_erased_body_leaves_the_header_verifiable(header, payload):
 
 @given(st.binary(max_size=400), st.one_of(st.none(), st.binary(max_size=400)))
 def test_random_bytes_raise_nothing_but_bad(raw_header, raw_body):
-    try:
+    with contextlib.suppress(Bad):
         decode(raw_header, raw_body)
-    except Bad:
-        pass
 
 
 header_values = st.recursive(
