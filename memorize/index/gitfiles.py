@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from memorize.index.gitcommits import first_commit
+
 _FILE_BYTES_MAX: Final = 1024 * 1024
 _PACKED_REFS_BYTES_MAX: Final = 64 * 1024 * 1024
-# The first commit is looked for along loose objects only, and not for ever: it is a hint, and must stay cheap.
-_COMMITS_MAX: Final = 200
-_COMMIT_BYTES_MAX: Final = 64 * 1024
+# How many loose commits are read to find the first one: where there is a remote it is a mere hint.
+_LOOSE_MAX: Final = 200
+_LOOSE_WITHOUT_REMOTE_MAX: Final = 10_000
 _LINKS_MAX: Final = 8
 _SHA: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
@@ -48,7 +49,9 @@ def read(folder: str) -> Checkout | None:
     config = os.path.join(common, "config")
     home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     files = (link, os.path.join(git, "HEAD"), config, *decided)
-    return Checkout(folder, home, branch, head, _remote(config), _first_commit(common, head), files)
+    remote = _remote(config)
+    first = first_commit(common, head, _LOOSE_MAX if remote else _LOOSE_WITHOUT_REMOTE_MAX)
+    return Checkout(folder, home, branch, head, remote, first, files)
 
 
 def _git_dir(link: str) -> str | None:
@@ -191,33 +194,6 @@ def _port(host: str) -> tuple[str, str]:
         return inner, rest.removeprefix(":")
     name, _, port = host.partition(":")
     return name, port
-
-
-def _first_commit(common: str, head: str) -> str:
-    """Return the first commit, when it can be reached cheaply; "" otherwise, and always in a shallow clone."""
-    if not head or os.path.lexists(os.path.join(common, "shallow")):
-        return ""
-    commit = head
-    for _ in range(_COMMITS_MAX):
-        raw = _loose(os.path.join(common, "objects", commit[:2], commit[2:]))
-        if raw is None:
-            return ""
-        parents = re.findall(rb"^parent ([0-9a-f]+)$", raw, re.MULTILINE)
-        if not parents:
-            return commit
-        commit = parents[0].decode("ascii")
-    return ""
-
-
-def _loose(path: str) -> bytes | None:
-    """Return the header lines of a loose commit, None when it is packed, broken or no commit."""
-    try:
-        with open(path, "rb") as file:
-            raw = zlib.decompressobj().decompress(file.read(_COMMIT_BYTES_MAX), _COMMIT_BYTES_MAX)
-    except (OSError, zlib.error):
-        return None
-    kind, _, content = raw.partition(b"\0")
-    return content.partition(b"\n\n")[0] if kind.startswith(b"commit ") else None
 
 
 def _read(path: str, limit: int) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from memorize.clock import Clock, SystemClock
 from memorize.ids import project_key
 from memorize.index import gitfiles
 
@@ -20,6 +21,8 @@ _MARKER_BYTES_MAX: Final = 64 * 1024
 _EXCLUDE_CHARS_MAX: Final = 1024 * 1024
 _NOTHING_SAID: Final[Mapping[str, object]] = MappingProxyType({})
 _CACHED_MAX: Final = 256
+# Within this time a directory is not even looked at again: a batch of captures names the same few over and over.
+_TRUSTED_NS: Final = 20_000_000
 
 
 class Place(NamedTuple):
@@ -49,22 +52,29 @@ _Stamps = tuple[tuple[str, _Stamp], ...]
 class Places:
     """``locate`` with a memory: a directory is read again only when one of the files that decided has changed."""
 
-    def __init__(self, device: str, exclude: str | os.PathLike[str] = "") -> None:
+    def __init__(self, device: str, exclude: str | os.PathLike[str] = "", clock: Clock | None = None) -> None:
         """``device`` names this machine; ``exclude`` is the file of directories that are never captured."""
         self._device = device
         self._exclude = os.fspath(exclude)
-        self._known: dict[str, tuple[_Stamps, Place]] = {}
+        self._clock = clock or SystemClock()
+        self._known: dict[str, tuple[int, _Stamps, Place]] = {}
 
     def __call__(self, path: str) -> Place:
         """Return the place of a directory."""
+        now = self._clock.monotonic_ns()
         held = self._known.get(path)
-        if held is not None and all(_stamp(name) == stamp for name, stamp in held[0]):
-            return held[1]
+        if held is not None:
+            looked, stamps, place = held
+            if 0 <= now - looked < _TRUSTED_NS:
+                return place
+            if all(_stamp(name) == stamp for name, stamp in stamps):
+                self._known[path] = (now, stamps, place)
+                return place
         finder = _Finder(self._device, self._exclude)
         place = finder.locate(path)
         if len(self._known) >= _CACHED_MAX:
             self._known.pop(next(iter(self._known)))
-        self._known[path] = (tuple((name, _stamp(name)) for name in finder.looked_at), place)
+        self._known[path] = (now, tuple((name, _stamp(name)) for name in finder.looked_at), place)
         return place
 
 
