@@ -20,17 +20,11 @@ _SENTENCE_ENDS: Final = (". ", "! ", "? ", "; ", "。", "！", "？")
 
 def estimate(text: str) -> int:
     """Return a cautious number of tokens: ASCII 3.2 characters a token, others one, beyond the base plane two."""
-    ascii_count = 0
-    other = 0
     if text.isascii():
-        ascii_count = len(text)
-    else:
-        for char in text:
-            if char < "\x80":
-                ascii_count += 1
-            else:
-                other += 1 if char < "\U00010000" else 2
-    return -(-ascii_count * _ASCII_TOKENS // _ASCII_CHARS) + other
+        return -(-len(text) * _ASCII_TOKENS // _ASCII_CHARS)
+    ascii_count = len(text.encode("ascii", "ignore"))
+    units = len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return -(-ascii_count * _ASCII_TOKENS // _ASCII_CHARS) + units - ascii_count
 
 
 def shorten(text: str, tokens: int, octets: int | None = None) -> str:
