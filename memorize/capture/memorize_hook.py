@@ -1,14 +1,15 @@
 """The hook program: what the agent hands over goes into the spool, what memorize knows may come out.
 
-Run as ``python -I -S <home>/hook/memorize_hook.py <agent> <event>``. It loads nothing but frozen and built-in
-modules, prints nothing but a complete answer and always leaves with status 0: to an agent any other status may mean
-"block". ``__future__`` is a file, so it is not imported here. Importing this module has no side effects.
+Run as ``python -I -S <home>/hook/memorize_hook.py <agent> <event>``. It loads only frozen and built-in modules (and
+``_signal`` is there from the start), prints nothing but a complete answer and always leaves with status 0: to an agent
+any other may mean "block". ``__future__`` is a file, so it is not imported here. Importing this has no side effects.
 """
 # ruff: noqa: SIM105  (contextlib is a file too)
 
 import sys
 import time
 import zlib
+from _signal import SIG_IGN, SIGINT, signal  # type: ignore[import-not-found]
 from _thread import allocate_lock, start_new_thread
 
 if sys.platform == "win32":
@@ -157,10 +158,8 @@ def _opted_out(root: str, cwd: str) -> bool:
             for line in text.replace(b"\xef\xbb\xbf", b"").splitlines():
                 if line.partition(b"#")[0].replace(b" ", b"").replace(b"\t", b"") == b"capture=false":
                     return True
-    listed = _slurp(f"{root}/exclude", 1 << 20)
-    if not listed:
-        return False
-    places = [(found.st_dev, found.st_ino) for folder in above if (found := _stat(folder))]
+    listed = _slurp(f"{root}/exclude", 1 << 20) or b""
+    places = [(found.st_dev, found.st_ino) for folder in above if listed and (found := _stat(folder))]
     for line in listed.splitlines():
         path = line.strip()
         if path[:1] == b"~":
@@ -206,7 +205,7 @@ class _Drop:
         while True:
             try:
                 return posix.read(0, _CHUNK)
-            except (BlockingIOError, KeyboardInterrupt):  # Ctrl-C is meant for the agent; nothing was read yet
+            except BlockingIOError:
                 time.sleep(0.002)
             except OSError:
                 self.cut = True
@@ -279,9 +278,9 @@ def _spawn(root: str, argv: "list[str]", out: int) -> int:
     environ = {**posix.environ, b"MEMORIZE_HOME": _bytes(root)}
     argv = [sys.executable, *argv]
     try:
-        return posix.posix_spawn(argv[0], argv, environ, file_actions=streams, setsid=out < 0)
+        return posix.posix_spawn(argv[0], argv, environ, file_actions=streams, setsid=out < 0, setsigdef=(SIGINT,))
     except NotImplementedError:  # a C library without it: at least not in the agent's process group
-        return posix.posix_spawn(argv[0], argv, environ, file_actions=streams, setpgroup=0)
+        return posix.posix_spawn(argv[0], argv, environ, file_actions=streams, setpgroup=0, setsigdef=(SIGINT,))
 
 
 def _lean(root: str, args: "list[str]") -> bytes:
@@ -366,6 +365,7 @@ def main(argv: "list[str]", program: str) -> None:
     """Do what one hook call does; ``argv`` as in ``sys.argv``, ``program`` this file in the state directory."""
     if _env("MEMORIZE_GUARD") or _env("MEMORIZE_DISABLED") == "1" or len(argv) < 3:
         return
+    signal(SIGINT, SIG_IGN)  # Ctrl-C is meant for the agent
     fd = posix.open(_NULL, posix.O_RDWR)
     while fd < 3:  # missing standard streams, filled from below
         fd = posix.open(_NULL, posix.O_RDWR)

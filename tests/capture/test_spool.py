@@ -288,13 +288,16 @@ def test_unknown_agents_and_events_are_kept(hook: Hook, words: list[str], kept: 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGPIPE])
 def test_a_signal_that_is_meant_for_the_agent_loses_nothing(hook: Hook, sent: signal.Signals) -> None:
     process = hook.start("claude", "Stop")
-    while not list(hook.root.glob("spool/tmp/*")):
+    assert process.stdin is not None
+    process.stdin.write(PAYLOAD[:10])
+    process.stdin.flush()
+    while not any(path.stat().st_size for path in hook.root.glob("spool/tmp/*")):
         assert process.poll() is None
         time.sleep(0.01)
     for _ in range(3):
-        time.sleep(0.05)
+        time.sleep(0.2)  # until it waits in read again
         process.send_signal(sent)
-    assert finish(process, PAYLOAD) == (0, b"", b"")
+    assert finish(process, PAYLOAD[10:]) == (0, b"", b"")
     assert hook.captures() == [("claude", "Stop", False, PAYLOAD)]
 
 
