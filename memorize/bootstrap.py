@@ -9,18 +9,20 @@ import contextlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 from memorize import agents, model
 from memorize import config as settings
+from memorize.agents import briefing
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
 from memorize.consolidate import worker
 from memorize.consolidate.windows import Window, windows
 from memorize.errors import Busy, CannotRead, IndexDamaged, IndexMissing
-from memorize.index import groups, unclaimed
+from memorize.index import briefs, groups, unclaimed
 from memorize.index.groups import Group
-from memorize.index.place import Place, locate
+from memorize.index.place import Place, Places
 from memorize.index.projector import Projector
 from memorize.index.query import Query
 from memorize.index.read import Reader
@@ -32,12 +34,18 @@ from memorize.log.lock import Lock
 from memorize.log.recovery import IndexAhead
 from memorize.log.segments import read_event
 from memorize.log.spool import Unreadable, put_batch
-from memorize.model import Capture, Draft
+from memorize.model import Capture, Context, Draft
 from memorize.paths import Home, state_root
 from memorize.recall import search as finding
+from memorize.recall.context import Situation, build_context
 from memorize.recall.rank import Weights
 
 DELIVERED: Final = "delivered"
+TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
+# One round of the daemon takes in this many files, so that boundaries behind a large backlog are not late.
+WORK_FILES_MAX: Final = 2_048
+# A session that said nothing for so long and never ended has died.
+DEAD_MS: Final = 6 * 3600 * 1000
 _TRIES: Final = 3
 
 
@@ -60,6 +68,7 @@ class App:
         self.boundaries: dict[tuple[str, str], str] = {}
         self.recent: dict[bytes, Capture] = {}
         self._readers: list[Reader] = []
+        self._first = True
 
     # -- identity and place ---------------------------------------------------------------------------------------
 
@@ -70,7 +79,11 @@ class App:
 
     def place(self, directory: str) -> Place:
         """Return the project of a directory. Relative paths are taken from the process's own directory."""
-        return locate(directory, self.identity.device.hex())
+        return self._places(directory)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.identity.device.hex(), self.home.exclude, self.clock)
 
     def seen(self, place: Place) -> list[Draft]:
         """Return the draft that makes a place's project known, with a far ordinal; none when it is known already."""
@@ -154,9 +167,15 @@ class App:
 
     def rebuild(self, wait_s: float = 5.0, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew from the log and swap it in; return the number of events."""
-        with Lock(self.home.locks / "rebuild").held(wait_s):
+        with Lock(self.home.locks / "rebuild", wait_s):
             self.close()
             return rebuild(self.home, self.clock, progress)
+
+    def indexed(self) -> Mapping[str, int]:
+        """Return file name -> offset up to which the index covers it; empty when there is no index."""
+        with contextlib.suppress(IndexMissing, IndexDamaged):
+            return self.projector.offsets()
+        return {}
 
     def close(self) -> None:
         """Close what is open. Everything opens again when it is needed."""
@@ -224,6 +243,41 @@ class App:
         """Return the pins of a memory or of what it replaced."""
         return groups.pins(self.reader().connection, (*group.members, *group.supersedes))
 
+    # -- contexts -------------------------------------------------------------------------------------------------
+
+    def context(
+        self,
+        place: Place,
+        session: str = "",
+        *,
+        reader: Reader | None = None,
+        delivered: frozenset[bytes] = frozenset(),
+    ) -> Context:
+        """Return what a session that starts at this place is told; without a session, its brief."""
+        situation = Situation(place.project, place.name, session, place.branch, delivered=delivered, titles=TITLES)
+        return self._context(reader or self.reader(), situation)
+
+    def _context(self, view: Reader, situation: Situation) -> Context:
+        query = Query(view.connection, view.observation_text)
+        return build_context(query, situation, self.clock.wall_ms(), self.config.context_tokens, weights=self.weights)
+
+    def refresh_briefs(self, project: str | None = None, *, force: bool = True) -> bool:
+        """Render the briefs of all directories, or of one project's; return whether anything had to be done.
+
+        With ``force`` off, nothing is done while the state is the one that was rendered last.
+        """
+        view = self.reader()
+        mark = briefs.state_mark(view.connection)
+        if not force and mark == briefs.rendered_mark(view.connection):
+            return False
+        spots = briefs.spots(view.connection, self.identity.device.hex(), project)
+        made = briefing.render(
+            spots, lambda spot: self._context(view, Situation(spot.project, spot.name, titles=TITLES))
+        )
+        briefs.put(self.home.index, made, mark if project is None else None)
+        briefing.write_files(self.home, made, all_of_them=project is None)
+        return True
+
     # -- consolidation --------------------------------------------------------------------------------------------
 
     def open_windows(self, sessions: Collection[tuple[str, str]] | None = None) -> list[Window]:
@@ -248,9 +302,35 @@ class App:
         wait_s: float = 0.0,
     ) -> worker.Report:
         """Form memories from every open window. One worker at a time; raises Busy when another one is at it."""
-        with Lock(self.home.locks / "consolidate").held(wait_s):
+        with Lock(self.home.locks / "consolidate", wait_s):
             chosen = [one for one in self.open_windows(sessions) if project in (None, one.project)]
             return worker.run(chosen, lambda drafts: self.append(drafts, strict=True), observations_min)
+
+    def work_once(self) -> int:
+        """Do one round of what the daemon does: ingest, consolidate behind boundaries, render briefs.
+
+        Returns the number of events and windows that were dealt with; 0 when there was nothing to do.
+        """
+        report = self.ingest(limit=WORK_FILES_MAX)
+        done = report.files + report.recovered
+        if (self.boundaries or self._first) and not report.left and self.config.extractor != "off":
+            ended = set(self.boundaries) | self._ended_sessions()
+            self.boundaries, self._first = {}, False
+            with contextlib.suppress(Busy):
+                done += self.consolidate(ended, observations_min=self.config.observations_min).windows
+        if done and not report.left:
+            self.refresh_briefs(force=False)
+        return done
+
+    def _ended_sessions(self) -> set[tuple[str, str]]:
+        """Sessions that ended while nobody looked: closed, or so long quiet that they must have died."""
+        now = self.clock.wall_ms()
+        found = unclaimed.open_sessions(self.reader(drain=False).connection, self.identity.replica)
+        return {
+            (one.agent, one.session)
+            for one in found
+            if (one.closed is not None and one.closed >= one.last) or now - one.last > DEAD_MS
+        }
 
 
 def _session_id(capture: Capture) -> str:

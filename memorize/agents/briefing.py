@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Final
 
 from memorize import agents
@@ -46,27 +47,25 @@ def write_files(home: Home, briefs: Iterable[StoredBrief], *, all_of_them: bool)
             # Two directories with one name: neither may be told what belongs to the other, and the index knows both.
             continue
         written[name] = (brief.agent, brief.directory)
-        _replace(
-            f"{folder}/{name}", brief_file_bytes(brief.agent, brief.directory, brief.record, brief.text.encode())
-        )
+        _replace(folder / name, brief_file_bytes(brief.agent, brief.directory, brief.record, brief.text.encode()))
     if all_of_them:
         for entry in os.scandir(folder):
             if entry.name not in written:
                 with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
+                    Path(entry.path).unlink()
 
 
-def _replace(path: str, content: bytes) -> None:
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        if file.read() == content:
+def _replace(path: Path, content: bytes) -> None:
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == content:
             return
-    beside = f"{path}.{os.getpid()}"
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        os.replace(beside, path)
+        beside.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            os.unlink(beside)
+            beside.unlink()
         raise

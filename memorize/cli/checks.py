@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from memorize.agents import install, receipt
 from memorize.agents.base import Found
 from memorize.bootstrap import App
+from memorize.cli.damage import report_lines
 from memorize.cli.when import ago
 from memorize.daemon import life
 from memorize.errors import Problem
@@ -62,7 +63,9 @@ def _home(parts: App) -> Iterator[Check]:
     if os.name == "posix" and mode & 0o077:
         yield Check(FAIL, "home", f"others may look into {root} (mode {mode:o})", f"chmod 700 '{root}'")
     elif not os.access(root, os.W_OK):
-        yield Check(FAIL, "home", f"{root} cannot be written", "mend its rights, or set MEMORIZE_HOME to another directory")
+        yield Check(
+            FAIL, "home", f"{root} cannot be written", "mend its rights, or set MEMORIZE_HOME to another directory"
+        )
     else:
         yield Check(OK, "home", f"{root} is private and writable")
 
@@ -99,7 +102,9 @@ def _hooks(parts: App) -> Iterator[Check]:
 def _unfound(found: tuple[Found, ...]) -> Iterator[Check]:
     for one in found:
         if one.program is None:
-            yield Check(WARN, f"program-{one.agent}", "the agent's program is not on PATH", "install it, or ignore this")
+            yield Check(
+                WARN, f"program-{one.agent}", "the agent's program is not on PATH", "install it, or ignore this"
+            )
 
 
 def _python(parts: App) -> str:
@@ -154,7 +159,9 @@ def _index(parts: App) -> Iterator[Check]:
 def _log(parts: App) -> Iterator[Check]:
     report = verify(parts.home, deep=False, repair=False, offsets=parts.indexed())
     if report.exit >= 2:
-        yield Check(FAIL, "log", "; ".join(report.lines()), "memorize verify --deep, then memorize verify --repair")
+        yield Check(
+            FAIL, "log", "; ".join(report_lines(report)), "memorize verify --deep, then memorize verify --repair"
+        )
     else:
         yield Check(OK, "log", f"{report.events} events in {report.files} segments, every frame in order")
 

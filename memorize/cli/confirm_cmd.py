@@ -12,7 +12,7 @@ from memorize.recall.changes import confirmed
 @click.argument("identity", metavar="ID")
 @json_option
 def command(identity: str, as_json: bool) -> None:
-    """Say that the memory is still true"""
+    """Say that the memory is still true: its age counts from now on."""
     parts = app()
     group = parts.group(parts.resolve(identity))
     parts.append(confirmed(group.members))

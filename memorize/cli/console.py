@@ -72,7 +72,7 @@ def _plain(value: object) -> object:
 def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on standard error while ``advance(done, total)`` is called; none when that is no terminal."""
     if quiet or not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.progress import Progress

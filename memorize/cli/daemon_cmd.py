@@ -27,6 +27,6 @@ def command(what: str, as_json: bool) -> None:
         say("not running")
         return
     say(
-        f"running for {running.since_s} s (version {running.version}, process {running.pid}): {running.answers} answers, "
-        f"{running.ingested} events, {running.memory_kib // 1024} MiB"
+        f"running for {running.since_s} s (version {running.version}, process {running.pid}): "
+        f"{running.answers} answers, {running.ingested} events, {running.memory_kib // 1024} MiB"
     )

@@ -20,7 +20,7 @@ from memorize.agents.hookfiles import put_hook_files
 from memorize.bootstrap import App, open_app
 from memorize.cli.console import say
 from memorize.paths import Home, adapters_dir
-from memorize.recall.rank import explain
+from memorize.recall.rank import explain, score
 
 AGENT: Final = "claude"
 RECORDING: Final = Path("claude", "sessions", "refund.jsonl")
@@ -76,14 +76,14 @@ def _play(folder: Path) -> None:
     say(f"1. A recorded Claude Code session, played through the real hook into {home.root}")
     spent = [_hook(home, project, call)[1] for call in calls]
     for call in calls:
-        if line := _told(call):
-            say(f"   {_cut(line)}")
+        if told := _told(call):
+            say(f"   {told[0]:7} {_cut(told[1])}")
     say(f"   {len(calls)} hook calls, {sorted(spent)[len(spent) // 2] * 1000:.0f} ms each (median), no model call")
 
-    app = open_app({**os.environ, "MEMORIZE_HOME": str(home.root)})
+    app = open_app(_environ(home))
     app.ingest()
     counts = app.reader().counts()
-    say(f"\n2. Captured: {counts.observed} observations in {counts.events} events, append-only, each named by its content")
+    say(f"\n2. Captured: {counts.observed} observations in {counts.events} append-only events, named by their content")
     report = app.consolidate()
     say(f"\n3. Consolidated by rules, no model: {report.memories} memories from {report.windows} window(s)")
     app.refresh_briefs()
@@ -94,8 +94,8 @@ def _play(folder: Path) -> None:
     say(answer.rstrip("\n"))
     say(f"\n   answered in {seconds * 1000:.0f} ms. Why each line is there:\n")
     _scores(app, project)
-    say(f"\n5. Found again later: memorize search \"멱등 키\"\n")
-    for hit in app.search("멱등 키", str(project), limit=1).hits:
+    say('\n5. Found again later: memorize search --explain "멱등 키"\n')
+    for hit in app.search("멱등 키", app.place(str(project)).project, limit=1).hits:
         say(f"   {hit.row.kind[0]} {hit.row.id.hex()[:6]}  {hit.row.text}")
         say(f"   {explain(hit.score)}")
     say(f"\nThat took {time.monotonic() - started:.1f} s. Your own projects, in two commands:\n")
@@ -119,33 +119,45 @@ def _hook(home: Home, project: Path, call: Call) -> tuple[str, float]:
         cwd=project,
         capture_output=True,
         check=True,
+        env=_environ(home),
     )
     return done.stdout.decode("utf-8", "replace"), time.monotonic() - started
 
 
-def _told(call: Call) -> str:
-    """Return a line about the calls that a person would notice."""
+def _environ(home: Home) -> dict[str, str]:
+    """Return the caller's environment with the demo's state directory and without what switches hooks off."""
+    left_out = ("MEMORIZE_GUARD", "MEMORIZE_DISABLED")
+    return {
+        **{name: value for name, value in os.environ.items() if name not in left_out},
+        "MEMORIZE_HOME": str(home.root),
+    }
+
+
+def _told(call: Call) -> tuple[str, str] | None:
+    """Return who did what, for the calls that a person would notice."""
     given = call.payload
     if call.event == "UserPromptSubmit":
-        return f"user    {given['prompt']}"
+        return "user", given["prompt"]
     if call.event == "Stop":
-        return f"agent   {given['last_assistant_message']}"
+        return "agent", given["last_assistant_message"]
     tool = given.get("tool_input", {})
     if call.event == "PostToolUseFailure":
-        return f"failed  {tool.get('command', '')}"
+        return "failed", tool.get("command", "")
     if call.event == "PostToolUse" and "file_path" in tool:
-        return f"{given['tool_name'].lower():7} {Path(tool['file_path']).name}"
+        return given["tool_name"].lower(), Path(tool["file_path"]).name
     if call.event == "PostToolUse" and "git commit" in tool.get("command", ""):
-        return f"ran     {tool['command']}"
-    return ""
+        return "ran", tool["command"]
+    return None
 
 
 def _scores(app: App, project: Path) -> None:
-    context = app.context(str(project), NEXT_SESSION)
-    rows = app.rows([item[0] for item in context.items])
+    context = app.context(app.place(str(project)), NEXT_SESSION)
+    query, now = app.query(), app.clock.wall_ms()
+    rows = {row.id: row for row in query.rows([item[0] for item in context.items])}
     for identity, reason, _ in context.items:
         row = rows[identity]
-        say(f"   {row.kind:10} {identity.hex()[:6]}  {explain(app.score(row))}, {reason}")
+        parts = score(row.importance, row.recency, now, None, app.weights)
+        say(f"   {row.kind:10} {identity.hex()[:6]}  {explain(parts, app.weights)}, {reason}")
 
 
 def _cut(line: str) -> str:

@@ -11,14 +11,14 @@ from memorize.model import MEMORY_KINDS
 
 @click.command("list")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=30, show_default=True, help="The most to show.")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(MEMORY_KINDS), help="Only this kind; may be repeated.")
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice(MEMORY_KINDS), help="Only this kind; may be repeated."
+)
 @click.option("--all-projects", is_flag=True, help="The memories of every project.")
 @click.option("--old", is_flag=True, help="Also what was replaced or forgotten.")
 @here_option
 @json_option
-def command(
-    limit: int, kinds: tuple[str, ...], all_projects: bool, old: bool, directory: str, as_json: bool
-) -> None:
+def command(limit: int, kinds: tuple[str, ...], all_projects: bool, old: bool, directory: str, as_json: bool) -> None:
     """List this project's and the personal memories by importance and recency."""
     parts = app()
     query = parts.query()

@@ -12,7 +12,7 @@ from memorize.recall.changes import pinned
 @click.argument("identity", metavar="ID")
 @json_option
 def command(identity: str, as_json: bool) -> None:
-    """Pin the memory"""
+    """Pin the memory: it is told first in every session of its project."""
     parts = app()
     group = parts.group(parts.resolve(identity))
     parts.append(pinned(group.members))

@@ -16,6 +16,9 @@ def command(as_json: bool) -> None:
         listing((one._asdict() for one in found), len(found))
         return
     for one in found:
-        say(f"{one.key[:8]}  {one.name:24} {one.memories:5} memories {one.sessions:4} sessions  {', '.join(one.paths[:2])}")
+        say(
+            f"{one.key[:8]}  {one.name:24} {one.memories:5} memories {one.sessions:4} sessions  "
+            f"{', '.join(one.paths[:2])}"
+        )
     if not found:
         say("no project was captured yet")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import click
 
 from memorize.cli.console import app, document, here_option, json_option, say, text_of
@@ -27,7 +29,7 @@ def command(
     personal: bool,
     importance: int | None,
     tags: tuple[str, ...],
-    until: object,
+    until: datetime | None,
     directory: str,
     as_json: bool,
 ) -> None:
@@ -38,7 +40,7 @@ def command(
     parts = app()
     place = parts.place(directory)
     scope = "personal" if personal else "project"
-    fields = {"tags": list(tags), "branch": place.branch, "expires_at": parts.end_of_day(until)}
+    fields = {"tags": list(tags), "branch": place.branch, "expires_at": _end_of(until)}
     payload = formed(said, kind, scope, place.project, importance or _IMPORTANCE.get(kind, 6), **fields)
     identity = parts.append([*parts.seen(place), *remembered(payload)])[0]
     if as_json:
@@ -46,3 +48,8 @@ def command(
         return
     where = "every project" if personal else place.name
     say(f"remembered {identity.hex()[:6]} for {where}: {payload['kind']}, importance {payload['importance']}")
+
+
+def _end_of(day: datetime | None) -> int | None:
+    """Return the end of a day in UTC as ms since 1970."""
+    return None if day is None else int((day.replace(tzinfo=UTC) + timedelta(days=1)).timestamp() * 1000)

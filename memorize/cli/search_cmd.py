@@ -18,7 +18,9 @@ from memorize.recall.rank import explain
 @click.option("--explain", "explained", is_flag=True, help="Show how each score came about.")
 @click.option("--observations", is_flag=True, help="Search what was captured as well, not only memories.")
 @click.option("--all-projects", is_flag=True, help="Search the memories of every project.")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(MEMORY_KINDS), help="Only this kind; may be repeated.")
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice(MEMORY_KINDS), help="Only this kind; may be repeated."
+)
 @click.option("--old", is_flag=True, help="Also what was replaced or forgotten.")
 @here_option
 @json_option

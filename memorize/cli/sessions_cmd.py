@@ -24,6 +24,9 @@ def command(limit: int, all_projects: bool, directory: str, as_json: bool) -> No
     for one in found:
         state = "closed" if one.closed else "open"
         when = ago(one.last, parts.clock.wall_ms())
-        say(f"{one.session[:8]:8}  {one.agent:8} {one.branch or '-':20} {when:>12}  {state:6} {one.observations:5} observed")
+        say(
+            f"{one.session[:8]:8}  {one.agent:8} {one.branch or '-':20} {when:>12}  "
+            f"{state:6} {one.observations:5} observed"
+        )
     if not found:
         say("no session was captured here yet")

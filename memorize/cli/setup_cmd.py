@@ -18,10 +18,14 @@ from memorize.cli.console import app, document, json_option, say, tell
 
 
 @click.command()
-@click.option("--agent", "--agents", "names", multiple=True, help="Wire this agent, also when its program is not found.")
+@click.option(
+    "--agent", "--agents", "names", multiple=True, help="Wire this agent, also when its program is not found."
+)
 @click.option("--project", "local", is_flag=True, help="Write this project's local settings instead of yours.")
 @click.option("--dry-run", is_flag=True, help="Show what would be changed and change nothing.")
-@click.option("--extractor", type=click.Choice(["rules"]), default="rules", help="What turns observations into memories.")
+@click.option(
+    "--extractor", type=click.Choice(["rules"]), default="rules", help="What turns observations into memories."
+)
 @json_option
 def command(names: tuple[str, ...], local: bool, dry_run: bool, extractor: str, as_json: bool) -> None:
     """Put the hooks into the settings of the agents that are found, or of those named with --agent."""
@@ -45,7 +49,12 @@ def _facts(plan: Plan, told: list[str], dry_run: bool) -> dict[str, object]:
         "dry_run": dry_run,
         "agents": [{"agent": one.agent, "program": one.program, "settings": str(one.root)} for one in plan.found],
         "edits": [
-            {"agent": one.agent, "path": str(one.path), "changes": one.edit.changes, "hooks": len(one.inserted.commands)}
+            {
+                "agent": one.agent,
+                "path": str(one.path),
+                "changes": one.edit.changes,
+                "hooks": len(one.inserted.commands),
+            }
             for one in plan.edits
         ],
         "notes": list(plan.notes),
@@ -60,14 +69,7 @@ def _say(parts: App, plan: Plan, told: list[str], dry_run: bool, extractor: str)
         say("no agent was found")
         tell(f"hint: name one to wire it all the same: memorize setup --agent {agents.names()[0]}")
         return
-    for one in plan.found:
-        say(f"{agents.agent(one.agent).title:12} {_where(one)}")
-    for planned in plan.edits:
-        state = f"{len(planned.inserted.commands)} hooks" if planned.edit.changes else "is up to date"
-        say(f"{'would write' if dry_run and planned.edit.changes else 'settings':12} {planned.path}: {state}")
-        if dry_run and planned.edit.changes:
-            for hook in planned.inserted.commands[:1]:
-                say(f"{'':12} such as: {hook}")
+    _say_edits(plan, dry_run)
     for line in told:
         if "changed while" in line:
             say(f"{'left alone':12} {line}")
@@ -83,6 +85,17 @@ def _say(parts: App, plan: Plan, told: list[str], dry_run: bool, extractor: str)
         say(f"{'state':12} {parts.home.root} (private); memorize status shows it, memorize uninstall undoes this")
     if shutil.which("memorize") is None:
         say(f"{'note':12} the command memorize is not on your PATH; the hooks do not need it")
+
+
+def _say_edits(plan: Plan, dry_run: bool) -> None:
+    for one in plan.found:
+        say(f"{agents.agent(one.agent).title:12} {_where(one)}")
+    for planned in plan.edits:
+        state = f"{len(planned.inserted.commands)} hooks" if planned.edit.changes else "is up to date"
+        say(f"{'would write' if dry_run and planned.edit.changes else 'settings':12} {planned.path}: {state}")
+        if dry_run and planned.edit.changes:
+            for hook in planned.inserted.commands[:1]:
+                say(f"{'':12} such as: {hook}")
 
 
 def _where(found: Found) -> str:

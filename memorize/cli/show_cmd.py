@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from memorize.bootstrap import App
 from memorize.cli.console import app, document, json_option, say
+from memorize.cli.log_cmd import as_item
+from memorize.errors import UnknownMemory
 
 
 @click.command()
@@ -14,7 +19,7 @@ def command(identity: str, as_json: bool) -> None:
     """Show memory or event ID in full."""
     parts = app()
     found = parts.resolve(identity, events=True)
-    described = parts.describe(found)
+    described = _described(parts, found)
     if as_json:
         document(described)
         return
@@ -24,3 +29,14 @@ def command(identity: str, as_json: bool) -> None:
             shown = ", ".join(item.hex()[:12] if isinstance(item, bytes) else str(item) for item in shown)
         if shown not in ("", None):
             say(f"{name:14} {shown}")
+
+
+def _described(parts: App, identity: bytes) -> dict[str, Any]:
+    """Return a memory with its group, or any other event as the log holds it."""
+    try:
+        return parts.group(identity)._asdict()
+    except UnknownMemory:
+        event = parts.reader().event(identity)
+        if event is None:
+            raise
+        return as_item(event)

@@ -78,14 +78,16 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     last = "nothing captured yet"
     if facts["last_ms"]:
         last = f"last captured {ago(facts['last_ms'], now)} ({_title(facts['last_agent'])})"
+    seen = f"{facts['observations']} observations, {last}"
     wired = " · ".join(f"{_title(one['agent'])} {_trusted(one)}" for one in facts["capture"])
     waiting = facts["consolidate"]
     run = f"last run {ago(waiting['last_ms'], now)}" if waiting["last_ms"] else "never ran"
     daemon = facts["daemon"]
-    up = f"running for {daemon['since_s']} s, {daemon['memory_kib'] // 1024} MiB" if daemon else "on demand, not running"
+    up = (
+        f"running for {daemon['since_s']} s, {daemon['memory_kib'] // 1024} MiB" if daemon else "on demand, not running"
+    )
     return [
-        f"{name:11} {facts['memories']} memories ({facts['rules']} rules, {facts['disputed']} disputed), "
-        f"{facts['observations']} observations, {last}",
+        f"{name:11} {facts['memories']} memories ({facts['rules']} rules, {facts['disputed']} disputed), {seen}",
         f"capture     {wired or 'no agent is wired: memorize setup'}",
         f"consolidate {waiting['observations']} observations waiting; {run} by {waiting['extractor']}, no model calls",
         "sync        not set up",

@@ -7,6 +7,7 @@ import sys
 import click
 
 from memorize.cli.console import app, document, json_option, say
+from memorize.cli.damage import report_lines
 from memorize.log.verify import verify
 
 _MEANING = {0: "clean", 1: "repaired", 2: "data missing", 3: "could not be read"}
@@ -25,7 +26,7 @@ def command(deep: bool, repair: bool, as_json: bool) -> None:
     if as_json:
         document({**report._asdict(), "exit": report.exit})
     else:
-        for line in report.lines():
+        for line in report_lines(report):
             say(line)
         say(_MEANING[report.exit])
     sys.exit(report.exit)

@@ -32,6 +32,7 @@ FILES_SHOWN: Final = 5
 FAILURES_MAX: Final = 8
 
 _HANGUL = re.compile(r"[가-힣]")
+_NAMED_ERROR = re.compile(r"\b(?:[A-Z]\w*)?(?:Error|Exception)\b|\berror(?:\[\w+\])?:|\bfatal:|오류:")
 _ERROR_LINE = re.compile(
     r"error|exception|fail|denied|not found|no such|cannot|refused|timed? ?out|오류|실패", re.IGNORECASE
 )
@@ -101,8 +102,9 @@ def _cut(text: str, chars: int) -> str:
 
 def _telling_line(output: str) -> str:
     lines = [line for line in (" ".join(raw.split()) for raw in output.splitlines()) if line]
+    named = [line for line in lines if _NAMED_ERROR.search(line)]
     telling = [line for line in lines if _ERROR_LINE.search(line)]
-    return _cut((telling or lines or [""])[-1], ERROR_CHARS)
+    return _cut((named or telling or lines or [""])[-1], ERROR_CHARS)
 
 
 def _failures(events: tuple[Event, ...]) -> list[Found]:

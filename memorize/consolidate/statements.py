@@ -54,7 +54,8 @@ _TABLE: Final = (
         "failure",
         5,
         _any(
-            r"\b(?:we|i) (?:already )?tried\b.*\b(?:but|fail\w*|didn'?t|did not|doesn'?t|does not|never|broke|because)\b",
+            r"\b(?:we|i) (?:already )?tried\b.*"
+            r"\b(?:but|fail\w*|didn'?t|did not|doesn'?t|does not|never|broke|because)\b",
             r"\b(?:didn'?t|did not|doesn'?t|does not|won'?t) work\b.*\b(?:because|since|as|:)",
             r"\bdo(?:n'?t| not) (?:re)?try\b",
             r"(?:시도|해)\s?(?:했|봤|보았)(?:지만|는데|으나).*(?:실패|안 (?:됐|되|돼)|불가|막혀|오류|에러)",

@@ -1,7 +1,7 @@
-"""Start, find and stop the daemon. Liveness is an OS lock that it holds plus an answer on its socket, never a pid.
+r"""Start, find and stop the daemon. Liveness is an OS lock that it holds plus an answer on its socket, never a pid.
 
 The socket's place is computed from the state directory alone, so that every client and every environment agrees.
-Protocol (docs/format.md): one line in, ``<decimal length>\\n<bytes>`` out, then the connection closes.
+Protocol (docs/format.md): one line in, ``<decimal length>\n<bytes>`` out, then the connection closes.
 """
 
 from __future__ import annotations

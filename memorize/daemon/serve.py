@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import msgpack
@@ -78,13 +79,12 @@ class Server:
         self.leaving = False
         self.ingesting = Ingesting(app, self.quiet_s)
         self.answerer = Answerer(app)
-        self.path = endpoint(app.home)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
+        self.path = Path(endpoint(app.home))
+        self.path.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         mask = os.umask(0o177)
         try:
-            self.listener.bind(self.path)
+            self.listener.bind(str(self.path))
         finally:
             os.umask(mask)
         self.listener.listen(CONNECTIONS_MAX)
@@ -147,7 +147,7 @@ class Server:
     def close(self) -> None:
         """Take the socket away first, so that nobody waits for an answer that will not come."""
         with contextlib.suppress(OSError):
-            os.unlink(self.path)
+            self.path.unlink()
         self.listener.close()
         self.ingesting.leave.set()
         self.ingesting.wake.set()
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
             pass
         return 0
     lock = Lock(app.home.locks / "daemon")
-    if not lock.acquire(timeout_s=0.0):
+    if not lock.acquire():
         return 0
     try:
         Server(app).run(app.config.idle_exit_s)

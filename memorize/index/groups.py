@@ -95,8 +95,9 @@ def load(connection: sqlite3.Connection, identity: bytes) -> Group:
     lists = [tuple(json.loads(cell)) for cell in row[10:13]]
     overruled, heirs, sources = (tuple(msgpack.unpackb(cell)) for cell in row[16:19])
     members, supersedes, pinned, confirmations, recency, disputed = _of_group(connection, row[15], identity)
-    own: list[Any] = [*row[:10], *lists, row[13], row[14], overruled, heirs, sources]
-    return Group(*own, members, supersedes, pinned, confirmations, recency or row[14], disputed)
+    values: list[Any] = [*row[:10], *lists, row[13], row[14], overruled, heirs, sources]
+    values += [members, supersedes, pinned, confirmations, recency or row[14], disputed]
+    return Group(*values)
 
 
 def _of_group(connection: sqlite3.Connection, group: bytes, identity: bytes) -> tuple[Any, ...]:
@@ -124,7 +125,8 @@ def siblings(connection: sqlite3.Connection, identities: tuple[bytes, ...]) -> l
     found: dict[bytes, None] = dict.fromkeys(identities)
     for identity in identities:
         number = int.from_bytes(identity[:7], "big")
-        sql = """select o.id from events e join events o on o.nonce8 = e.nonce8 and o.nonce = e.nonce and o.kind = e.kind
+        sql = """select o.id from events e
+            join events o on o.nonce8 = e.nonce8 and o.nonce = e.nonce and o.kind = e.kind
             where e.id8 = ? and e.id = ? and e.nonce8 is not null order by o.ordinal"""
         found.update(dict.fromkeys(bytes(other) for (other,) in connection.execute(sql, (number, identity))))
     return list(found)

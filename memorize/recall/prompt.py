@@ -20,9 +20,7 @@ def prompt_context(hits: Sequence[Hit], now_ms: int, zone_minutes: int = 0) -> C
     """Return the text for a prompt; with no hits it is empty."""
     others = [hit.row.id for hit in hits]
     items = tuple(
-        lines.item(
-            hit.row, (hit.row.id, HIT, hit.score.total), lines.origin(hit.row, now_ms, zone_minutes), others
-        )
+        lines.item(hit.row, (hit.row.id, HIT, hit.score.total), lines.origin(hit.row, now_ms, zone_minutes), others)
         for hit in hits
     )
     text, placed, tokens = compose([Block("Relevant", 100, items)], _frame, PROMPT_TOKENS, limits.ANSWER_BYTES_MAX)

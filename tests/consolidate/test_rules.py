@@ -40,7 +40,9 @@ FAILED = {"command": "pytest  -q", "ok": False, "output": "collected 2\nE   Asse
 
 
 def test_a_failure_that_was_never_repaired_is_kept_with_its_telling_line() -> None:
-    assert texts("failure", observed(1, OBSERVED_SHELL, **FAILED)) == ["`pytest -q` failed: 1 failed"]
+    assert texts("failure", observed(1, OBSERVED_SHELL, **FAILED)) == [
+        "`pytest -q` failed: E AssertionError: 200 != 409"
+    ]
 
 
 def test_a_repaired_failure_names_what_was_edited_in_between() -> None:
@@ -50,7 +52,9 @@ def test_a_repaired_failure_names_what_was_edited_in_between() -> None:
         observed(3, OBSERVED_SHELL, command="pytest -q", ok=True, output=""),
     )
     found = [one for one in extract(window(*events)) if one.kind == "failure"]
-    assert [one.text for one in found] == ["`pytest -q` failed: 1 failed (then passed, after editing refund.py)"]
+    assert [one.text for one in found] == [
+        "`pytest -q` failed: E AssertionError: 200 != 409 (then passed, after editing refund.py)"
+    ]
     assert found[0].sources == (events[0].id, events[2].id)
 
 
