@@ -293,9 +293,10 @@ class Reader:
 
     def _family(self, project: str) -> tuple[str, ...]:
         """Return every key that is joined with a project, its own included."""
-        sql = "select key from projects where root = coalesce((select root from projects where key = ?), ?)"
-        joined = [key for (key,) in self.connection.execute(sql, (project, project))]
-        return tuple(dict.fromkeys((project, *joined)))
+        row = self.connection.execute("select root from projects where key = ?", (project,)).fetchone()
+        root = str(row[0]) if row else project
+        joined = [key for (key,) in self.connection.execute("select key from projects where root = ?", (root,))]
+        return tuple(dict.fromkeys((project, root, *joined)))
 
     def _spots(self, where: str, *values: object) -> list[Spot]:
         sql = f"select e.n, e.id, f.name, e.offset, e.length from events e join files f on f.number = e.file{where}"
