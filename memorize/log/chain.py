@@ -59,7 +59,11 @@ class Chain:
                     event, frame = self._event(draft, origin, ids, marker)
                     ids[draft.ordinal] = event.id
                     made.append((event, frame))
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        except (OSError, MemoryError):
+            self.link = before
+            raise
+        except Exception as error:
+            # Whatever is wrong with one capture must not keep the others out of the log.
             self.link = before
             raise Unreadable(f"{type(error).__name__}: {error}") from error
         return made

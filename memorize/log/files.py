@@ -97,7 +97,7 @@ class Files(Protocol):
         ...
 
     def lock(self, path: str, wait_s: float) -> AbstractContextManager[object]:
-        """Return the lock at ``path``; entering it raises Busy after ``wait_s`` seconds."""
+        """Return the lock at ``path``; entering raises Busy after ``wait_s`` seconds, BadHome or CannotWrite."""
         ...
 
 

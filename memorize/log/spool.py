@@ -20,6 +20,7 @@ from memorize.ids import ID_BYTES, random_id
 from memorize.limits import BAD_SPOOL_AGE_S_MAX, DEPS_MAX, KIND_CHARS_MAX, TMP_SPOOL_AGE_S_MAX
 from memorize.log.codec import tidy
 from memorize.log.files import Files, RealFiles, write_all
+from memorize.log.identity import make_dirs
 from memorize.model import Capture, Draft
 from memorize.paths import Home
 
@@ -82,7 +83,9 @@ def put_capture(
     name = spool_name(clock.monotonic_ns(), nonce, len(data), crc32(data), agent, event)
     spool = str(home.spool)
     try:
-        _put(files, spool, name, data, strict)
+        if strict and not _is_settled(home, files):
+            make_dirs(home, files)
+        _put(home, files, name, data, strict)
     except OSError as error:
         raise CannotWrite(path=spool, detail=error.strerror or str(error)) from error
     return nonce
@@ -179,13 +182,21 @@ def _age_ms(files: Files, path: str, name: str, by_name: bool, now_ns: int, now_
     return now_ms - files.modified_ms(path)
 
 
-def _put(files: Files, spool: str, name: str, data: bytes, strict: bool) -> None:
+def _is_settled(home: Home, files: Files) -> bool:
+    """Tell whether the folders were ever made durable: that is done before the identity is written."""
+    try:
+        return home.identity.name in files.names(str(home.root))
+    except FileNotFoundError:
+        return False
+
+
+def _put(home: Home, files: Files, name: str, data: bytes, strict: bool) -> None:
+    spool = str(home.spool)
     beside = f"{spool}/tmp/{name}"
     try:
         handle = files.create(beside)
     except FileNotFoundError:
-        for folder in ("tmp", "new", "bad"):
-            files.make_dir(f"{spool}/{folder}")
+        make_dirs(home, files)
         handle = files.create(beside)
     try:
         try:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from memorize.clock import Clock, FixedClock
+from memorize.errors import CannotWrite
 from memorize.limits import LAMPORT_LEAP_MAX
 from memorize.log.files import RealFiles
 from memorize.log.identity import load_or_renew
@@ -124,13 +125,17 @@ def events_on_disk(paths: Iterable[Path]) -> list[Event]:
     return [frame_event(frame) for path in paths for frame in scan_segment(path.read_bytes()).frames if frame.type == 1]
 
 
+class Death(BaseException):
+    """The process ends here."""
+
+
 class FailingFiles(QuickFiles):
     """Fails the k-th call (1 = the first) and, if ``forever``, every later one; counts all calls.
 
-    ``error`` is an errno, or ``"short"``: a write takes half, any other call fails with ENOSPC.
+    ``error`` is an errno, ``"short"`` (a write takes half, any other call fails with ENOSPC), or Death.
     """
 
-    def __init__(self, at: int = 0, error: int | str = errno.EIO, forever: bool = False) -> None:
+    def __init__(self, at: int = 0, error: int | str | type[Death] = errno.EIO, forever: bool = False) -> None:
         self.at = at
         self.error = error
         self.forever = forever
@@ -146,6 +151,8 @@ class FailingFiles(QuickFiles):
             if name == "write":
                 return True
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if self.error is Death:
+            raise Death
         assert isinstance(self.error, int)
         raise OSError(self.error, os.strerror(self.error))
 
@@ -223,7 +230,10 @@ class FailingFiles(QuickFiles):
         return super().place(path)
 
     def lock(self, path: str, wait_s: float) -> AbstractContextManager[object]:
-        self._step("lock")
+        try:
+            self._step("lock")
+        except OSError as error:
+            raise CannotWrite(path=path, detail=str(error)) from error
         return super().lock(path, wait_s)  # type: ignore[return-value]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import shutil
@@ -179,9 +180,8 @@ def test_a_start_that_fails_at_any_call_is_made_good_by_the_next(home: Home, err
     for at in range(1, len(files.calls) + 1):
         shutil.rmtree(home.root, ignore_errors=True)
         failing = FailingFiles(at, error)
-        with pytest.raises((CannotRead, CannotWrite, BadHome, OSError)):
+        with contextlib.suppress(CannotRead, CannotWrite, BadHome):  # some calls are only asked out of curiosity
             load(home, files=failing)
-            raise OSError("the failure was not needed")
         identity = load(home)
         assert load(home) == identity
         assert len(key_path(home, identity.store).read_bytes()) == 32
