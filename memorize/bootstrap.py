@@ -34,7 +34,7 @@ from memorize.log.lock import Lock
 from memorize.log.recovery import IndexAhead
 from memorize.log.segments import read_event
 from memorize.log.spool import Unreadable, put_batch
-from memorize.model import Capture, Context, Draft
+from memorize.model import Capture, Context, Draft, Payload
 from memorize.paths import Home, state_root
 from memorize.recall import search as finding
 from memorize.recall.context import Situation, build_context
@@ -94,10 +94,7 @@ class App:
             "path": place.root,
             "device": self.identity.device.hex(),
         }
-        with contextlib.suppress(IndexMissing, IndexDamaged, Busy):
-            if self.reader(drain=False).knows_place(payload):
-                return []
-        return [Draft(model.PROJECT_SEEN, payload, ordinal=100)]
+        return [] if self._knows(payload) else [Draft(model.PROJECT_SEEN, payload, ordinal=100)]
 
     # -- the way in -----------------------------------------------------------------------------------------------
 
@@ -115,12 +112,19 @@ class App:
         if drafts and (kind := agent.boundary(capture)) is not None:
             payload = drafts[0].payload
             self.boundaries[payload["agent"], payload["session"]] = kind
-        return [self._with_device(draft) for draft in drafts]
+        return [told for draft in drafts if (told := self._news(draft)) is not None]
 
-    def _with_device(self, draft: Draft) -> Draft:
+    def _news(self, draft: Draft) -> Draft | None:
+        """Add the device to a ``project.seen``, and leave out one that tells nothing new."""
         if draft.kind != model.PROJECT_SEEN:
             return draft
-        return draft._replace(payload={**draft.payload, "device": self.identity.device.hex()})
+        payload = {**draft.payload, "device": self.identity.device.hex()}
+        return None if self._knows(payload) else draft._replace(payload=payload)
+
+    def _knows(self, payload: Payload) -> bool:
+        with contextlib.suppress(IndexMissing, IndexDamaged, Busy):
+            return self.reader(drain=False).knows_place(payload)
+        return False
 
     def _delivered(self, capture: Capture) -> Sequence[Draft]:
         """Read the note of a hook that printed a brief: the nonce of the session start, then the record."""

@@ -95,7 +95,9 @@ def _hooks(parts: App) -> Iterator[Check]:
     for problem in plan.problems:
         yield Check(FAIL, "hooks", str(problem), problem.remedy())
     for note in plan.notes:
-        yield Check(WARN, "agents", note, "see above")
+        trust = "trust" in note.lower()
+        remedy = 'open codex in any project, choose "Trust all and continue"' if trust else "as it says"
+        yield Check(WARN, "codex-trust" if trust else "agents", note, remedy)
     yield from _unfound(plan.found)
 
 

@@ -45,7 +45,8 @@ def _telling(payload: Mapping[str, Any] | None) -> str:
         value = payload.get(name)
         if isinstance(value, str) and value:
             return one_line(value)
-    return ""
+    items = payload.get("items")
+    return f"{len(items)} memories" if isinstance(items, list) else ""
 
 
 def as_item(event: Event) -> dict[str, Any]:
