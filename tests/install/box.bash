@@ -10,19 +10,22 @@ present_shells() {
   done
 }
 
+# The few programs that the script may use, found once.
+tools=()
+for name in sh env cat ls awk id uname dirname basename mktemp mkdir rmdir rm cp mv ln readlink sed grep cut tr sort \
+  sha256sum chmod touch printf; do
+  tools+=("$(type -P "$name")")
+done
+
 # box NAME HOME: makes $box with tools/, fake/ and the home; sets $home, $calls and the PATH that the script gets.
 box() {
-  local name
   box=$BATS_TEST_TMPDIR/$1
   rm -rf "$box"
   home=$box/$2
   calls=$box/calls
   mkdir -p "$box/tools" "$box/fake" "$home"
   : >"$calls"
-  for name in sh env cat ls awk id uname dirname basename mktemp mkdir rmdir rm cp mv ln readlink sed grep cut tr sort \
-    sha256sum chmod touch printf; do
-    ln -s "$(type -P "$name")" "$box/tools/$name"
-  done
+  ln -s "${tools[@]}" "$box/tools"
   path=$box/fake:$box/tools
 }
 

@@ -71,7 +71,7 @@ def test_the_wheel_holds_the_package_and_the_adapters_and_nothing_else() -> None
 
 
 def test_no_package_of_the_developers_is_there(project: Path) -> None:
-    code = "from importlib.metadata import distributions as d; print(*sorted({x.name.lower() for x in d()}))"
+    code = "from importlib.metadata import distributions as d; print(*{x.name.lower().replace('_', '-') for x in d()})"
     installed = set(run(BIN / "python", "-c", code, cwd=project).split())
     locked = {re.split(r"[=\s]", line)[0] for line in (ROOT / "requirements/run.txt").read_text("utf-8").splitlines()}
     assert "memorize-agents" in installed
