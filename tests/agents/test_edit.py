@@ -15,7 +15,7 @@ from memorize.agents.base import Edit
 from memorize.errors import UnreadableSettings
 from tests.counts import count
 
-MANY = settings(max_examples=count("settings files", quick=60, full=3_000))
+MANY = settings(max_examples=count("settings files", quick=60, full=1_000))
 HOOK = "/home/dev/상태 dir/hook/memorize_hook.py"
 FOREIGN = {"type": "command", "command": "prettier --write", "timeout": 9, "async": True}
 
