@@ -23,22 +23,17 @@ HOOK_STDIN_S_MAX = 5.0
 LATE_MARK_S = 30
 LEAN_CHILD_S_MAX = 1.5
 START_S, PROMPT_S, BEFORE_S = 0.3, 0.15, 0.1
-REPLY_BYTES_MAX = 64 * 1024
-SOCKET_PATH_BYTES_MAX = 100
-WORD_CHARS_MAX = 32
+REPLY_BYTES_MAX, SOCKET_PATH_BYTES_MAX, WORD_CHARS_MAX = 64 * 1024, 100, 32
 
 # Events that may be answered, in the agents' own spellings without case and punctuation: the whole time for asking.
 _PROMPTS = "userpromptsubmit userpromptsubmitted beforeagent beforesubmitprompt preuserprompt chatmessage"
 _BEFORE = "pretooluse beforetool beforeshellexecution beforemcpexecution preruncommand prewritecode toolexecutebefore"
-ANSWER_S = {
-    **dict.fromkeys(("sessionstart", "sessioncreated"), START_S),
-    **dict.fromkeys(_PROMPTS.split(), PROMPT_S),
-    **dict.fromkeys(_BEFORE.split(), BEFORE_S),
-}
+ANSWER_S = {**dict.fromkeys(_PROMPTS.split(), PROMPT_S), **dict.fromkeys(_BEFORE.split(), BEFORE_S)}
+ANSWER_S |= {"sessionstart": START_S, "sessioncreated": START_S}
+_ENDS = ("sessionend", "precompact", "precompress", "agentstop")  # then a daemon is wanted, to consolidate
 
-_HEX = "0123456789abcdef"
+_HEX, _CHUNK = "0123456789abcdef", 64 * 1024
 _WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_."
-_CHUNK = 64 * 1024
 _WRITE = posix.O_WRONLY | posix.O_CREAT | getattr(posix, "O_BINARY", 0)
 _NULL, _SLASH = ("nul", "\\") if sys.platform == "win32" else ("/dev/null", "/")
 
@@ -176,7 +171,8 @@ class _Drop:
     def __init__(self, root: str, agent: str, event: str) -> None:
         self.spool = f"{root}/spool"
         self.agent, self.event = agent, event
-        self.seconds = ANSWER_S.get(event.lower().replace("_", "").replace(".", ""), 0.0)
+        self.word = event.lower().replace("_", "").replace(".", "")
+        self.seconds = ANSWER_S.get(self.word, 0.0)
         self.mono, self.nonce = time.monotonic_ns(), posix.urandom(16)
         self.path = f"{self.spool}/tmp/{self.mono:016x}-{self.nonce.hex()}"
         self.lock = allocate_lock()
@@ -186,7 +182,7 @@ class _Drop:
         self.kept = bytearray()  # the payload, for the byte test before a tool
 
     def fill(self, data: "bytes | None" = None) -> str:
-        # From data, else from standard input. The name of the finished file; empty when nothing is left of it.
+        # From data, else standard input. The name of the finished file; empty when nothing is left of it.
         try:
             for folder in (self.spool, f"{self.spool}/tmp", f"{self.spool}/new"):
                 _quiet(posix.mkdir, folder, 0o700)
@@ -329,6 +325,10 @@ def _start_daemon(root: str) -> None:
 def _answer(root: str, drop: _Drop, name: str, cwd: str) -> None:
     path, late = socket_path(root), f"{root}/hook/late"
     reached, text = True, None
+    if not drop.seconds:
+        if not _stat(path):
+            _start_daemon(root)
+        return
     if not _young(late):
         try:
             posix.stat(path)  # spares most calls the loading of _socket
@@ -389,7 +389,7 @@ def main(argv: "list[str]", program: str) -> None:
     if not name:
         while drop.read():  # the agent must not meet a broken pipe
             pass
-    elif drop.seconds and sys.platform != "win32":
+    elif (drop.seconds or drop.word in _ENDS) and sys.platform != "win32":
         _answer(root, drop, name, cwd)
 
 

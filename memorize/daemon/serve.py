@@ -22,9 +22,10 @@ import msgpack
 
 from memorize import __version__
 from memorize.bootstrap import App, open_app
+from memorize.capture.memorize_hook import own_directory
 from memorize.daemon.answer import Answerer
 from memorize.daemon.life import endpoint
-from memorize.errors import Problem
+from memorize.errors import BadHome, Problem
 from memorize.log.lock import Lock
 
 POLL_S: Final = 0.25
@@ -80,6 +81,7 @@ class Server:
         self.ingesting = Ingesting(app, self.quiet_s)
         self.answerer = Answerer(app)
         self.path = Path(endpoint(app.home))
+        _own_folder(self.path.parent)
         self.path.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         mask = os.umask(0o177)
@@ -153,6 +155,13 @@ class Server:
         self.ingesting.wake.set()
         self.ingesting.join(timeout=10.0)
         self.answerer.close()
+
+
+def _own_folder(folder: Path) -> None:
+    """Make the socket's folder, or refuse one that is not ours alone: anybody may write below ``/tmp``."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not own_directory(str(folder)):
+        raise BadHome(path=folder, detail="others may enter the folder of the daemon's socket")
 
 
 def main(arguments: list[str] | None = None) -> int:

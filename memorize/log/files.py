@@ -197,8 +197,12 @@ class RealFiles:
         os.unlink(path)
 
     def make_dir(self, path: str) -> None:
-        """Create a directory and its parents."""
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        """Create a directory and its parents. ``os.makedirs`` would give the mode to the last one only."""
+        parent = os.path.dirname(path)
+        if parent != path and not os.path.isdir(parent):
+            self.make_dir(parent)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
     def modified_ms(self, path: str) -> int:
         """Return when the file was last written."""
