@@ -92,7 +92,7 @@ def test_asking_for_the_version_loads_nothing_heavy(project: Path) -> None:
 def test_what_a_hook_captured_is_in_the_log_and_what_was_remembered_is_found(project: Path, own_home: Path) -> None:
     settings = own_home / ".claude" / "settings.json"
     settings.parent.mkdir()
-    before = '{\n  // mine\n  "model": "opus"\n}\n'
+    before = '{\n    "model" :"opus"\n}\n'
     settings.write_text(before, encoding="utf-8")
     memorize("setup", "--agent", "claude", cwd=project)
     [command] = set(re.findall(r'"command": *"((?:[^"\\]|\\.)*UserPromptSubmit[^"]*)"', settings.read_text("utf-8")))
