@@ -39,6 +39,8 @@ _OBSERVED: Final = (
 )
 _EPISODES: Final = "s.kind in ('summary', 'progress')"
 _IN_MAX: Final = 500
+# How far back the edits of a session are looked for.
+_LAST_EVENTS: Final = 200
 # So many times more candidates are taken from the full-text index than are wanted, before the scope is looked at.
 _POOL: Final = 4
 
@@ -119,14 +121,14 @@ class Query:
         return (str(row[0]),) if row else (project,)
 
     def rivals(self, identities: Sequence[bytes]) -> tuple[bytes, ...]:
-        """Return these ids and those of other memories that begin with the same six hex digits as one of them."""
-        found = set(identities)
+        """Return the ids of memories that share their first six hex digits with another one of them or of all."""
+        found: set[bytes] = set()
         size = ids.SHORT_HEX_MIN // 2
         for start in {identity[:size] for identity in identities}:
-            after = (int.from_bytes(start, "big") + 1).to_bytes(size + 1, "big")
-            end = after[1:] if after[0] == 0 else b"\xff" * (ids.ID_BYTES + 1)
-            rows = self._db.execute("select id from memories where id >= ? and id < ?", (start, end))
-            found.update(identity for (identity,) in rows)
+            end = start + b"\xff" * ids.ID_BYTES
+            rows = self._db.execute("select id from memories where id between ? and ?", (start, end)).fetchall()
+            if len(rows) > 1:
+                found.update(identity for (identity,) in rows)
         return tuple(sorted(found))
 
     def agent_of(self, row: Row) -> str:
@@ -143,6 +145,21 @@ class Query:
             "select agent from sessions where session = ? order by last desc", (session,)
         ).fetchone()
         return str(found[0]) if found else ""
+
+    def recent_files(self, projects: Sequence[str], most: int) -> tuple[str, ...]:
+        """Return the files that the latest session of these projects edited last, the newest first."""
+        keys = self._keys(projects)
+        sql = f"select session from sessions where project in ({_marks(keys)}) order by last desc, session limit 1"
+        latest = self._db.execute(sql, keys).fetchone()
+        if latest is None or self._texts is None:
+            return ()
+        sql = (
+            f"select n, kind from events where session = ? and session <> '' order by lamport desc limit {_LAST_EVENTS}"
+        )
+        edits = [n for n, kind in self._db.execute(sql, latest) if kind == model.OBSERVED_EDIT]
+        # The text of an edit begins with its path.
+        paths = (self._texts(n).split("\n", 1)[0] for n in edits[: 2 * most])
+        return tuple(dict.fromkeys(path for path in paths if path))[:most]
 
     # Memories by rank.
 

@@ -119,14 +119,15 @@ def _fill(block: Block, shown: dict[int, str], room: _Room, share: int, left: in
 
 def _line(item: Item, tokens: int, octets: int) -> str | None:
     """Return the item's line within the bounds, its text cut if need be, or None when nothing useful fits."""
-    whole = f"- {item.head}{harmless(item.text)}{item.tail}"
+    text = harmless(item.text)
+    whole = f"- {item.head}{text}{item.tail}"
     if _cost(whole) <= tokens and _octets(whole) <= octets:
         return whole
     frame = f"- {item.head}{item.tail}"
     room = tokens - _cost(frame)
-    if not item.text or room < _TEXT_TOKENS_MIN:
+    if not text or room < _TEXT_TOKENS_MIN:
         return None
-    text = shorten(harmless(item.text), room, octets - _octets(frame))
+    text = shorten(text, room, octets - _octets(frame))
     return f"- {item.head}{text}{item.tail}" if text else None
 
 

@@ -1,41 +1,19 @@
-"""The brief: the context of the next session start, rendered ahead so that a hook can print it without the index.
+"""What a rendered context leaves behind: the record of what it delivered, and the file that the hook prints from.
 
-A brief belongs to an agent and a working directory. It is kept twice: as a row of the projection, from which the
-daemon and the lean child answer, and as the file that the hook itself reads. Both hold the record that tells, once it
-was printed, which memories were delivered.
+A brief is the context of the next session start, rendered ahead for an agent and a working directory, so that a hook
+can print it without the index. Its record tells, once it was printed, which memories were delivered.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any, Final
 
-from memorize import limits
 from memorize.capture.memorize_hook import brief_key
-from memorize.index.query import Query
 from memorize.model import Context, Payload
-from memorize.recall.context import Situation, build_context
-from memorize.recall.rank import DEFAULT, Weights
 
 # Scores are stored in millionths: events hold no floats.
-_PPM = 1_000_000
-
-
-class Brief(NamedTuple):
-    """A row of the table of briefs: for which project and agent, what was delivered by it, and the text."""
-
-    project: str
-    agent: str
-    record: str
-    text: str
-
-
-def render_brief(
-    query: Query, project: str, now_ms: int, situation: Situation | None = None, weights: Weights = DEFAULT
-) -> Context:
-    """Return the context that the next session start of a project would get, without a session of its own."""
-    known = (situation or Situation(project))._replace(project=project, session="", delivered=frozenset())
-    return build_context(query, known, now_ms, limits.CONTEXT_TOKENS, limits.ANSWER_BYTES_MAX, weights)
+_PPM: Final = 1_000_000
 
 
 def delivered_payload(context: Context, agent: str, project: str, event: str, session: str = "") -> Payload:
@@ -48,14 +26,6 @@ def delivered_payload(context: Context, agent: str, project: str, event: str, se
         "tokens": context.tokens,
     }
     return {**record, "session": session} if session else record
-
-
-def brief_rows(project: str, agents: tuple[str, ...], context: Context, event: str = "SessionStart") -> list[Brief]:
-    """Return the rows that the holder of the ingest lock writes into the table of briefs, one an agent."""
-    return [
-        Brief(project, agent, record_line(delivered_payload(context, agent, project, event)), context.text)
-        for agent in agents
-    ]
 
 
 def record_line(payload: Payload) -> str:

@@ -17,7 +17,7 @@ from memorize.model import Context
 from memorize.recall import lines
 from memorize.recall.blocks import Block, Frame, Item, Placed, compose
 from memorize.recall.plain import attribute
-from memorize.recall.rank import DEFAULT, Score, Weights, score
+from memorize.recall.rank import DEFAULT, Score, Weights, score, standing_order
 from memorize.recall.search import related
 
 STANDING: Final = "standing"
@@ -46,6 +46,7 @@ _OTHERS: Final = 3
 _PLACES: Final = {kind: number for number, (_, _, kinds) in enumerate(_BLOCKS) for kind in kinds}
 # These of every block are taken before the rest compete for the places of standing facts: an old rule still binds.
 _ASSURED: Final = 2
+_PERSONAL_MAX: Final = 8
 _KINDS: Final = tuple(kind for _, _, kinds in _BLOCKS for kind in kinds if kind not in _EPISODES)
 _PLAIN_BRANCHES: Final = frozenset({"", "main", "master", "trunk", "develop", "dev", "HEAD"})
 _FILES_MAX: Final = 8
@@ -64,6 +65,7 @@ _FOOT: Final = (
 class Situation(NamedTuple):
     """What is known when a session starts. ``project`` is a key, ``name`` what a person calls it.
 
+    ``files`` were edited lately (none: those of the latest session), ``work`` is open (none: the latest episode).
     ``delivered`` are memories that this session has seen already; ``live`` ready lines about other live sessions;
     ``titles`` the agents' names for a person; ``zone_minutes`` the offset of the dates from UTC.
     """
@@ -105,7 +107,8 @@ def build_context(
     picks = _standing(query, projects, now_ms, weights, situation.delivered)
     episodes = _latest(query, projects, now_ms, weights, situation.delivered)
     taken = {pick.row.id for pick in (*picks, *episodes)}
-    wanted = _question(situation, [pick.row.text for pick in episodes[:1]])
+    files = situation.files or query.recent_files(projects, _FILES_MAX)
+    wanted = _question(situation._replace(files=files), [pick.row.text for pick in episodes[:1]])
     hits = related(query, wanted, projects, now_ms, limits.HITS_MAX + len(taken), weights) if wanted else []
     fresh = [hit for hit in hits if hit.row.id not in taken and hit.row.id not in situation.delivered]
     picks += [_Pick(hit.row, HIT, hit.score) for hit in fresh[: limits.HITS_MAX]]
@@ -122,24 +125,20 @@ def _standing(
     pinned = [row for row in query.pinned(projects, now_ms, most) if row.id not in without]
     pinned_ids = {row.id for row in pinned}
     lists = [query.leading(root, kind, now_ms, most + len(without)) for root in projects for kind in _KINDS]
-    lists.append([one for kind in _KINDS for one in query.leading("", kind, now_ms, most + len(without))])
-    ranked: list[tuple[bool, float, float, bytes, int, Score]] = []
+    few = _PERSONAL_MAX + len(without)
+    lists.append([one for kind in _KINDS for one in query.leading("", kind, now_ms, few)])
+    ranked: list[tuple[bool, float, bytes, int]] = []
     for found in lists:
-        scored = [
-            (score(one.importance, one.recency, now_ms, None, weights), one)
-            for one in found
-            if one.id not in without and one.id not in pinned_ids
+        fresh = [one for one in found if one.id not in without and one.id not in pinned_ids]
+        # A time in the future counts as now.
+        orders = [
+            (-standing_order(one.importance, min(one.recency, now_ms), weights), one.id, one.doc) for one in fresh
         ]
-        scored.sort(key=lambda pair: (-pair[0].total, -pair[1].recency, pair[1].id))
-        ranked += [
-            (place >= _ASSURED, -value.total, -one.recency, one.id, one.doc, value)
-            for place, (value, one) in enumerate(scored)
-        ]
+        ranked += [(place >= _ASSURED, *order) for place, order in enumerate(sorted(orders))]
     ranked.sort()
-    chosen = {doc: value for *_, doc, value in ranked[: max(0, most - len(pinned))]}
-    rows = query.documents(MEMORIES, list(chosen))
-    picks = [_Pick(row, PINNED, score(row.importance, row.recency, now_ms, None, weights)) for row in pinned[:most]]
-    return picks + [_Pick(row, STANDING, chosen[row.doc]) for row in rows]
+    rows = query.documents(MEMORIES, [doc for *_, doc in ranked[: max(0, most - len(pinned))]])
+    reasons = [(row, PINNED) for row in pinned[:most]] + [(row, STANDING) for row in rows]
+    return [_Pick(row, why, score(row.importance, row.recency, now_ms, None, weights)) for row, why in reasons]
 
 
 def _by_score(pick: _Pick) -> tuple[float, float, bytes]:

@@ -17,7 +17,7 @@ from memorize.recall import lines
 from memorize.recall.blocks import Block, Frame, Item, Placed, compose
 from memorize.recall.plain import attribute, harmless
 from memorize.recall.rank import DEFAULT, Weights, score
-from memorize.recall.search import search
+from memorize.recall.search import CANDIDATES_MAX, Hit, search
 from memorize.recall.tokens import shorten
 
 PACK_TOKENS: Final = 2_000
@@ -70,7 +70,10 @@ def build_pack(
 ) -> Context:
     """Return the pack for a task of one project; its ``text`` is to be printed and kept byte for byte."""
     projects = query.family(project)
-    picked = [_select(query, section, task, projects, now_ms, weights) for section in _SECTIONS]
+    hits: Sequence[Hit] = ()
+    if task.strip():
+        hits = search(query, task, projects, model.SCOPES, now_ms, CANDIDATES_MAX, weights=weights).hits
+    picked = [_select(query, section, hits, projects, now_ms, weights) for section in _SECTIONS]
     rivals = query.rivals([pick.row.id for picks in picked for pick in picks])
     blocks = [
         Block(section.title, section.share, tuple(_item(pick, now_ms, zone_minutes, rivals) for pick in picks))
@@ -85,18 +88,15 @@ def build_pack(
 
 
 def _select(
-    query: Query, section: _Section, task: str, projects: Sequence[str], now_ms: int, weights: Weights
+    query: Query, section: _Section, hits: Sequence[Hit], projects: Sequence[str], now_ms: int, weights: Weights
 ) -> list[_Pick]:
     """Return a section's memories: what fits the task, then what always belongs; the project's before personal ones."""
-    picks: dict[bytes, _Pick] = {}
-    if task.strip():
-        found = search(query, task, projects, model.SCOPES, now_ms, section.most, kinds=section.kinds, weights=weights)
-        picks = {hit.row.id: _Pick(hit.row, (hit.row.id, HIT, hit.score.total)) for hit in found.hits if hit.score.fit}
+    fitting = (hit for hit in hits if hit.score.fit and hit.row.kind in section.kinds)
+    picks = {hit.row.id: _Pick(hit.row, (hit.row.id, HIT, hit.score.total)) for hit in fitting}
     if section.always:
-        rows = [row for kind in section.kinds for row in query.standing(projects, kind, now_ms, section.most)]
-        rows += [row for kind in section.kinds for row in query.personal(kind, now_ms, section.most)]
+        rows = [row for kind in section.kinds for row in query.standing((*projects, ""), kind, now_ms, section.most)]
         scored = [(score(row.importance, row.recency, now_ms, None, weights).total, row) for row in rows]
-        scored.sort(key=lambda pair: (-pair[0], -pair[1].lamport, pair[1].id))
+        scored.sort(key=lambda pair: (-pair[0], -pair[1].recency, pair[1].id))
         for total, row in scored:
             picks.setdefault(row.id, _Pick(row, (row.id, STANDING, total)))
     alive = [pick for pick in picks.values() if pick.row.expires_at is None or pick.row.expires_at > now_ms]

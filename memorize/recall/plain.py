@@ -33,8 +33,8 @@ _ATTRIBUTE: Final = re.compile(r"[\"'<>&`\\]+")
 
 def one_line(text: str) -> str:
     """Return the text in NFC on one line, without control, zero-width, direction-changing or private characters."""
-    if text.isascii() and text.isprintable():
-        return text.strip() if "  " not in text else _SPACES.sub(" ", text).strip()
+    if text.isprintable() and "  " not in text and (text.isascii() or not _UNSEEN.search(text)):
+        return unicodedata.normalize("NFC", text).strip()
     folded = _SPACES.sub(" ", _ANSI.sub("", text))
     return _SPACES.sub(" ", unicodedata.normalize("NFC", _UNSEEN.sub("", folded))).strip()
 

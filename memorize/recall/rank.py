@@ -49,6 +49,7 @@ class Score(NamedTuple):
 
 
 DEFAULT: Final = Weights()
+_LOG2: Final = (0.0, *(math.log2(grade) for grade in range(1, 11)))
 
 
 class Unit(NamedTuple):
@@ -71,6 +72,12 @@ def score(grade: int, recency_ms: int, now_ms: int, fit: Relevance | None = None
     fresh = float(0.5 ** (age / weights.half_life_days)) ** weights.recency
     relevance = (1.0 if fit is None else _blend(fit, weights)) ** weights.relevance
     return Score(importance * fresh * relevance, importance, fresh, relevance, grade, age, fit)
+
+
+def standing_order(grade: int, recency_ms: int, weights: Weights = DEFAULT) -> float:
+    """Return what orders memories as their scores without a query do, at any time: half-lives since 1970 and log2."""
+    half_lives = recency_ms / (_DAY_MS * weights.half_life_days)
+    return weights.importance * _LOG2[min(10, max(1, grade))] + weights.recency * half_lives
 
 
 def _blend(fit: Relevance, weights: Weights) -> float:

@@ -17,6 +17,7 @@ from memorize.recall.rank import DEFAULT, Relevance, Score, Unit, Weights, cover
 # Up to here every match is scored; beyond, the candidates that the index ranks best.
 SMALL_STORE: Final = 5_000
 CANDIDATES_MAX: Final = 500
+_ENOUGH: Final = 10
 # On a large store a term in more than this share of the documents is dropped: it costs most and tells least.
 COMMON_SHARE: Final = 0.2
 # A whole page pasted as a query is read as far as this.
@@ -136,13 +137,28 @@ def _lexical(query: Query, table: str, units: Sequence[str], scope: Scope) -> li
         kept = [(df, unit) for df, unit in counted if df <= size * COMMON_SHARE] or counted
     if not any(df for df, _ in kept):
         kept = counted
-    sought = [unit for df, unit in kept if df]
+    sought = [unit for df, unit in kept if df] if small else _rarest(kept)
     if not sought:
         return []
     candidates = query.best(table, sought, scope, None if small else CANDIDATES_MAX)
     documents = [one.doc for one in candidates]
     covered = _coverage(query, table, kept, size, documents)
     return [(one, covered[one.doc]) for one in candidates if one.doc in covered]
+
+
+def _rarest(counted: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the rarest terms, as many as it takes to have documents enough to choose from.
+
+    The common ones still count when what was found is scored; looking up everything that holds them is what costs.
+    """
+    chosen: list[str] = []
+    documents = 0
+    for df, unit in sorted(pair for pair in counted if pair[0]):
+        if documents >= _ENOUGH * CANDIDATES_MAX:
+            break
+        chosen.append(unit)
+        documents += df
+    return chosen
 
 
 def _coverage(
