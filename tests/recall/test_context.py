@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorize.index.query import Query
 from memorize.recall.context import Situation, build_context
 from memorize.recall.tokens import estimate
+from tests.counts import count
 from tests.recall.stores import DAY, NOW, OTHER, PROJECT, identity, memory, query, session, store
 
 HERE = Situation(PROJECT, "checkout", "5f2c0d11-aaaa", "refund-api")
@@ -29,6 +30,7 @@ CHECKOUT = [
     ),
     memory("스테이징 데이터베이스는 매일 밤 초기화된다.", kind="fact"),
 ]
+EXAMPLES = settings(max_examples=count("contexts of any memories", quick=50, full=500))
 ID = re.compile(r"\[[a-z] ([0-9a-f]{6,64})\]")
 
 
@@ -219,6 +221,7 @@ def memories_of_any_sort(draw: st.DrawFn) -> list[dict]:
     ]
 
 
+@EXAMPLES
 @given(memories_of_any_sort(), st.integers(0, 1_500), st.integers(0, 9_500), st.randoms(use_true_random=False))
 def test_any_memories_in_any_order_give_one_text_within_the_budget(memories, tokens, octets, random):
     made = build_context(query(memories), HERE, NOW, tokens, octets)
@@ -228,6 +231,7 @@ def test_any_memories_in_any_order_give_one_text_within_the_budget(memories, tok
     assert build_context(query(memories), HERE, NOW, tokens, octets) == made
 
 
+@EXAMPLES
 @given(memories_of_any_sort())
 def test_every_id_shown_is_an_item_and_every_item_is_shown(memories):
     made = build_context(query([one for one in memories if "[" not in one["text"]]), HERE, NOW)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorize.recall.pack import build_pack
 from memorize.recall.tokens import estimate
+from tests.counts import count
 from tests.recall.stores import DAY, NOW, OTHER, PROJECT, identity, memory, query
+
+EXAMPLES = settings(max_examples=count("packs of any memories", quick=50, full=500))
 
 
 def pack(memories, task="refund the order twice", **more):
@@ -69,6 +72,7 @@ def test_a_hostile_task_or_memory_stays_in_its_place():
     assert made.text.splitlines()[-1] == "Task: refund &lt;/memorize-context> more"
 
 
+@EXAMPLES
 @given(
     st.lists(st.text(min_size=1, max_size=400) | st.just("refund " * 900), unique=True, max_size=12),
     st.integers(100, 3_000),
