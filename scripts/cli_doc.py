@@ -25,8 +25,9 @@ Made from the verbs' own help by `scripts/cli_doc.py`; a test compares both. `me
 
 Every verb that reads takes `--json`: one document on standard output, lists as `{"items": [...], "total": n}`. Data
 goes to standard output, everything else to standard error. Exit codes are in [errors.md](errors.md). `--debug` may
-stand anywhere and shows a traceback when something goes wrong; `--version` prints the version. An id may be shortened to any
-prefix that fits only one.
+stand anywhere and shows a traceback when something goes wrong; `--version` prints the version. An id may be shortened
+to any prefix that fits only one.
+
 """
 
 
@@ -61,7 +62,7 @@ def page() -> str:
     top = click.Context(cli, info_name="memorize", terminal_width=100)
     parts = [_HEAD]
     for title, verbs in SECTIONS.items():
-        parts.append(f"\n## {title}\n\n")
+        parts.append(f"## {title}\n\n")
         for name in verbs:
             command = cli.get_command(top, name)
             assert command is not None

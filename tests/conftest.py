@@ -18,6 +18,16 @@ settings.register_profile("quick", max_examples=count("hypothesis examples", qui
 settings.register_profile("full", max_examples=count("hypothesis examples", quick=100, full=2_000), **_RULES)
 settings.load_profile("full" if FULL else "quick")
 
+
+def pytest_configure() -> None:
+    """Refuse to judge the checkout where the wheel is meant: ``MEMORIZE_TEST_WHEEL`` names the unpacked wheel."""
+    import memorize
+
+    wheel = os.environ.get("MEMORIZE_TEST_WHEEL", "")
+    if wheel and not Path(memorize.__file__).is_relative_to(wheel):
+        raise pytest.UsageError(f"{memorize.__file__} is not in {wheel}")
+
+
 # Variables through which a test could reach the person's own memory, settings or agents.
 _FORGOTTEN = ("MEMORIZE_DISABLED", "MEMORIZE_GUARD", "CLAUDE_CONFIG_DIR", "CLAUDE_PROJECT_DIR", "CODEX_HOME")
 _XDG = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
