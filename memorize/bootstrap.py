@@ -10,14 +10,13 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from memorize import agents, model
 from memorize import config as settings
 from memorize.agents import briefing
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
-from memorize.consolidate import worker
 from memorize.consolidate.windows import Window, windows
 from memorize.errors import Busy, CannotRead, IndexDamaged, IndexMissing
 from memorize.index import briefs, groups, unclaimed
@@ -27,6 +26,7 @@ from memorize.index.projector import Projector
 from memorize.index.query import Query
 from memorize.index.read import Reader
 from memorize.index.rebuild import rebuild
+from memorize.index.unclaimed import OpenSession
 from memorize.log.files import RealFiles
 from memorize.log.identity import Identity, load_or_renew
 from memorize.log.ingest import Ingester, IngestReport
@@ -39,6 +39,9 @@ from memorize.paths import Home, state_root
 from memorize.recall import search as finding
 from memorize.recall.context import Situation, build_context
 from memorize.recall.rank import Weights
+
+if TYPE_CHECKING:
+    from memorize.consolidate import worker
 
 DELIVERED: Final = "delivered"
 TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
@@ -284,14 +287,17 @@ class App:
 
     # -- consolidation --------------------------------------------------------------------------------------------
 
+    def open_sessions(self) -> list[OpenSession]:
+        """Return the sessions of this replica that have a window open."""
+        return unclaimed.open_sessions(self.reader().connection, self.identity.replica)
+
     def open_windows(self, sessions: Collection[tuple[str, str]] | None = None) -> list[Window]:
         """Return the windows that no accepted claim covers, of these (agent, session) pairs or of all."""
-        connection = self.reader().connection
         found: list[Window] = []
-        for one in unclaimed.open_sessions(connection, self.identity.replica):
+        for one in self.open_sessions():
             if sessions is not None and (one.agent, one.session) not in sessions:
                 continue
-            spots = unclaimed.unclaimed(connection, one.session)
+            spots = unclaimed.unclaimed(self.reader(drain=False).connection, one.session)
             events = [read_event(self.home.root / file, offset, length) for file, offset, length in spots]
             own = [event for event in events if event.payload and event.payload.get("agent") == one.agent]
             found += windows(one.agent, one.session, own)
@@ -306,6 +312,8 @@ class App:
         wait_s: float = 0.0,
     ) -> worker.Report:
         """Form memories from every open window. One worker at a time; raises Busy when another one is at it."""
+        from memorize.consolidate import worker  # its tables of patterns take 30 ms to compile
+
         with Lock(self.home.locks / "consolidate", wait_s):
             chosen = [one for one in self.open_windows(sessions) if project in (None, one.project)]
             return worker.run(chosen, lambda drafts: self.append(drafts, strict=True), observations_min)

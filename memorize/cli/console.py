@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memorize.bootstrap import App, open_app
+if TYPE_CHECKING:
+    from memorize.bootstrap import App
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 here_option = click.option(
@@ -26,6 +27,8 @@ here_option = click.option(
 
 def app() -> App:
     """Return the program's parts for this process's environment."""
+    from memorize.bootstrap import open_app  # help and version need none of it
+
     return open_app(os.environ)
 
 

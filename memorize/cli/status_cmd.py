@@ -33,7 +33,7 @@ def command(directory: str, as_json: bool) -> None:
 def _facts(parts: App, directory: str) -> dict[str, Any]:
     place = parts.place(directory)
     counts = parts.reader().counts(place.project)
-    waiting = parts.open_windows()
+    waiting = parts.open_sessions()
     running = life.status(parts.home)
     return {
         "project": {"key": place.project, "name": place.name, "path": place.root},
@@ -46,8 +46,8 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
         "capture": _capture(parts),
         "consolidate": {
             "extractor": "rules",
-            "windows": len(waiting),
-            "observations": sum(len(one.events) for one in waiting),
+            "sessions": len(waiting),
+            "observations": sum(one.observations for one in waiting),
             "last_ms": counts.consolidated,
         },
         "sync": None,
