@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgpack
 from blake3 import blake3
 
 from memorize.fold import capture_key, keys
-from memorize.index.rows import FOLDABLE, malformed, number8
+from memorize.index.rows import FOLDABLE, Inserted, malformed, number8
 from memorize.model import Event, Header, Stored
 
 _CHUNK: Final = 400
@@ -54,35 +54,24 @@ def insert(connection: sqlite3.Connection, events: Mapping[int, Event]) -> None:
     connection.executemany("insert or ignore into named_by_erasures values(?)", named)
 
 
-def drawn_in(connection: sqlite3.Connection, batch: Sequence[Stored], first: int) -> dict[int, Event]:
-    """Return the events of a batch, numbered from ``first``, that matter to the fold although it reads no such kind.
+def drawn_in(
+    connection: sqlite3.Connection, batch: Sequence[Stored], inserted: Inserted, unknown: Collection[bytes]
+) -> dict[int, Event]:
+    """Return the events of a batch that matter to the fold although it reads no such kind.
 
-    These are aliases, and events that an erasure named before they came.
+    These are aliases, and events that an erasure named before they came. ``unknown`` are nonces that no event before
+    the batch has.
     """
-    found: dict[int, Event] = {}
-    slots: dict[tuple[bytes, int, str, bytes], int] = {}
-    numbers: dict[int, None] = {}
-    count = 0
-    for n, stored in enumerate(batch, first):
-        header = stored.event.header
-        if header.nonce:
-            count += 1
-            numbers[int.from_bytes(header.nonce[:7], "big")] = None
-            slot = (header.nonce, header.ordinal, header.kind, header.person)
-            if slots.setdefault(slot, n) != n:
-                found[n] = stored.event
-    indexed = 0
-    for chunk in chunks(list(numbers)):
-        sql = f"select count(*) from events where nonce8 in ({chunk})"
-        indexed += connection.execute(sql).fetchone()[0]
-    if indexed != count:
-        # Something of these captures was there before; mostly it is another part of the same capture.
-        for chunk in chunks(list(numbers)):
-            sql = f"select n, nonce, ordinal, kind, person from events where nonce8 in ({chunk}) and n < {first}"
-            for _, *slot_of in connection.execute(sql):
-                twin = slots.get(tuple(slot_of))
-                if twin is not None:
-                    found[twin] = batch[twin - first].event
+    first, _, slots, twins = inserted
+    found = {n: batch[n - first].event for n in twins}
+    for chunk in chunks(
+        [number8(nonce) for nonce in dict.fromkeys([slot[0] for slot in slots]) if nonce not in unknown]
+    ):
+        sql = f"select nonce, ordinal, kind, person from events where nonce8 in ({chunk}) and n < {first}"
+        for slot in connection.execute(sql):
+            twin = slots.get(slot)
+            if twin is not None:
+                found[twin] = batch[twin - first].event
     if connection.execute("select exists(select 1 from named_by_erasures)").fetchone()[0]:
         for n, stored in enumerate(batch, first):
             identity = stored.event.id

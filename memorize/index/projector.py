@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class Projector:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] = (0, 0)
+        # What the last ``known`` did not find, and the number that the next event would have got then.
+        self._unknown: tuple[int, frozenset[bytes]] = (0, frozenset())
 
     def close(self) -> None:
         """Close the index; the next use opens it again."""
@@ -58,6 +60,8 @@ class Projector:
                     order = (lamport, identity)
                     if nonce in wanted and order <= found.get((nonce, ordinal), order):
                         found[nonce, ordinal] = order
+            unknown = wanted.difference([nonce for nonce, _ in found])
+            self._unknown = (rows.next_number(connection), frozenset(unknown))
         return {slot: identity for slot, (_, identity) in found.items()}
 
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
@@ -65,7 +69,9 @@ class Projector:
         with self._open() as connection, transaction(connection):
             numbers = put_files(connection, offsets, events)
             if events:
-                add(connection, events, numbers, received_ms, settle_now=True)
+                at, unknown = self._unknown
+                fresh = unknown if at == rows.next_number(connection) else ()
+                add(connection, events, numbers, received_ms, settle_now=True, unknown=fresh)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -109,42 +115,42 @@ def add(
     received: int,
     *,
     settle_now: bool,
+    unknown: Collection[bytes] = (),
 ) -> None:
-    """Index events inside a transaction. Without ``settle_now`` the state is left behind: ``rebuild`` folds later."""
+    """Index events inside a transaction.
+
+    Without ``settle_now`` the state is left behind: ``rebuild`` folds later. ``unknown`` are nonces that are known to
+    have no event in the index.
+    """
     before: dict[int, Event] = {}
     changed: dict[int, Event] = {}
     connection.execute("savepoint fresh")
     try:
-        first = rows.insert(connection, events, numbers, received)
+        inserted = rows.insert(connection, events, numbers, received)
     except sqlite3.IntegrityError:
         connection.execute("rollback to fresh")
         events, changed, before = _sort_out(connection, events, numbers)
-        first = rows.insert(connection, events, numbers, received)
+        inserted = rows.insert(connection, events, numbers, received)
     connection.execute("release fresh")
     telling = Telling(connection, received)
     foldable: dict[int, Event] = {}
-    lamports, count, total = [], 0, 0
-    for n, stored in enumerate(events, first):
+    for n, stored in enumerate(events, inserted.first):
         event = stored.event
-        lamports.append(event.header.lamport)
-        if held(event):
-            count += 1
-            total += int.from_bytes(event.id, "big")
         if event.header.kind in FOLDABLE or malformed(event):
             foldable[n] = event
         else:
             telling.add(n, event)
     for n, event in changed.items():
-        telling.add(n, event)
         if event.header.kind in FOLDABLE or malformed(event):
             foldable[n] = event
+        else:
+            telling.add(n, event)
     telling.write()
-    meta.add(connection, "set", count, total)
-    _raise_top(connection, lamports)
+    _raise_top(connection, [row[1] for row in inserted.rows])
     if foldable:
         closure.insert(connection, foldable)
     if settle_now:
-        fresh = {**foldable, **closure.drawn_in(connection, events, first)}
+        fresh = {**foldable, **closure.drawn_in(connection, events, inserted, unknown)}
         if fresh:
             settle(connection, fresh, before)
 

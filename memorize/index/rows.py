@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from memorize import model
 from memorize.index import meta
@@ -94,50 +94,76 @@ def string(payload: Mapping[str, Any], name: str) -> str:
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
-def insert(connection: sqlite3.Connection, batch: Sequence[Stored], numbers: Mapping[str, int], received: int) -> int:
-    """Insert the plain rows of events that are new and return the number ``n`` of the first.
+class Inserted(NamedTuple):
+    """The rows of ``events`` that a batch became; ``first`` is the number of the first one.
+
+    ``slots`` maps (nonce, ordinal, kind, person) to a row's number; ``twins`` are rows whose slot was taken by a row
+    before them in the same batch.
+    """
+
+    first: int
+    rows: list[tuple[Any, ...]]
+    slots: dict[tuple[bytes, int, str, bytes], int]
+    twins: list[int]
+
+
+def insert(
+    connection: sqlite3.Connection, batch: Sequence[Stored], numbers: Mapping[str, int], received: int
+) -> Inserted:
+    """Insert the plain rows of events that are new.
 
     ``numbers`` maps file names to those of the table ``files``. Raises sqlite3.IntegrityError when an event is known.
     """
-    first: int = connection.execute("select coalesce(max(n), 0) + 1 from events").fetchone()[0]
+    n = first = next_number(connection)
     events: list[tuple[Any, ...]] = []
-    writers: dict[bytes, list[Any]] = {}
-    n = first
-    latest = 0
+    slots: dict[tuple[bytes, int, str, bytes], int] = {}
+    twins: list[int] = []
+    append, number = events.append, int.from_bytes
     for event, file, offset, length in batch:
-        header = event.header
-        payload = mapping(event)
-        nonce, wall, seq, identity = header.nonce, header.wall, header.seq, event.id
-        if wall > latest:
-            latest = wall
-        session, project = payload.get("session", ""), payload.get("project", "")
-        if type(session) is not str or type(project) is not str or not (session + project).isascii():
-            session, project = string(payload, "session"), string(payload, "project")
-        writer = writers.get(header.writer)
-        if writer is None:
-            writers[header.writer] = [header.writer, header.replica, seq, seq, 1]
+        identity, header, payload, spoiled = event
+        if type(payload) is dict and not spoiled:
+            session, project = payload.get("session", ""), payload.get("project", "")
+            if type(session) is not str or type(project) is not str or not (session + project).isascii():
+                session, project = string(payload, "session"), string(payload, "project")
         else:
-            writer[4] += 1
-            if seq > writer[3]:
-                writer[3] = seq
-            elif seq < writer[2]:
-                writer[2] = seq
-        events.append(
+            session = project = ""
+            spoiled = spoiled or payload is not None
+        _, _, _, writer, seq, _, lamport, _, kind, _, _, nonce, ordinal, _, _, wall, scope_key, person, _ = header
+        if nonce and slots.setdefault((nonce, ordinal, kind, person), n) != n:
+            twins.append(n)
+        append(
             (
-                n, header.lamport, identity, header.kind, nonce, header.ordinal, header.writer, seq,
-                wall if wall <= INT_MAX else INT_MAX, received, numbers[file], offset, length, session, project,
-                header.person, held(event), malformed(event), int.from_bytes(identity[:7], "big"),
-                int.from_bytes(nonce[:7], "big") if nonce else None,
+                n, lamport, identity, kind, nonce, ordinal, writer, seq, wall if wall <= INT_MAX else INT_MAX, received,
+                numbers[file], offset, length, session, project, person,
+                1 if payload is not None or spoiled or scope_key else 0, 1 if spoiled else 0,
+                number(identity[:7], "big"), number(nonce[:7], "big") if nonce else None,
             )
         )  # fmt: skip
         n += 1
     connection.executemany(_INSERT_EVENTS, events)
-    connection.executemany(_PUT_WRITER, writers.values())
-    kinds = Counter([event[3] for event in events])
-    connection.executemany(_PUT_KIND, kinds.items())
-    if latest > received:
+    _count(connection, batch, events)
+    if max([row[8] for row in events], default=0) > received:
         meta.put(connection, "ahead", 1)
-    return first
+    return Inserted(first, events, slots, twins)
+
+
+def next_number(connection: sqlite3.Connection) -> int:
+    """Return the number that the next event gets."""
+    found: int = connection.execute("select coalesce(max(n), 0) + 1 from events").fetchone()[0]
+    return found
+
+
+def _count(connection: sqlite3.Connection, batch: Sequence[Stored], events: Sequence[tuple[Any, ...]]) -> None:
+    """Count the events of every kind and writer, and those of the set digest."""
+    connection.executemany(_PUT_KIND, Counter([row[3] for row in events]).items())
+    seqs: dict[bytes, list[int]] = {}
+    for row in events:
+        seqs.setdefault(row[6], []).append(row[7])
+    replicas = {stored.event.header.writer: stored.event.header.replica for stored in batch}
+    writers = [(writer, replicas[writer], min(found), max(found), len(found)) for writer, found in seqs.items()]
+    connection.executemany(_PUT_WRITER, writers)
+    ids = [row[2] for row in events if row[16]]
+    meta.add(connection, "set", len(ids), sum([int.from_bytes(identity, "big") for identity in ids]))
 
 
 class Telling:
@@ -149,19 +175,20 @@ class Telling:
         self._received = received
         self._words: list[tuple[int, str, str]] = []
         self._sessions: dict[tuple[str, str], list[Any]] = {}
+        self._latest: dict[tuple[str, str], tuple[Header, Mapping[str, Any]]] = {}
         self._touched: list[tuple[str, str, int]] = []
 
     def add(self, n: int, event: Event) -> None:
-        """Take in one event with the number ``n``."""
-        payload = event.payload
-        if payload is None or malformed(event):
+        """Take in one well-formed event with a body, with the number ``n``."""
+        _, header, payload, _ = event
+        if payload is None:
             return
-        kind = event.header.kind
+        kind = header.kind
         words = _WORDS.get(kind)
         if words is not None:
-            self._observed(n, event.header, payload, words(payload))
+            self._observed(n, header, payload, words(payload))
         elif kind in _SESSIONS:
-            self._session_event(event.header, payload)
+            self._session_event(header, payload)
         elif kind == model.PROJECT_SEEN:
             self._project_seen(event, payload)
         elif kind == model.CONTEXT_DELIVERED:
@@ -169,13 +196,17 @@ class Telling:
 
     def write(self) -> None:
         """Write the rows collected so far."""
+        for key, (header, payload) in self._latest.items():
+            row = self._sessions[key]
+            row[_LAMPORT], row[_DEVICE] = header.lamport, header.replica
+            row[_PROJECT], row[_DIR] = string(payload, "project"), string(payload, "dir")
+            row[_BRANCH], row[_HEAD] = string(payload, "branch"), string(payload, "head")
         connection = self._connection
         connection.executemany(_INSERT_WORDS, self._words)
         connection.executemany(_PUT_SESSION, self._sessions.values())
         connection.executemany("insert or ignore into touched values(?, ?, ?)", self._touched)
 
     def _observed(self, n: int, header: Header, payload: Mapping[str, Any], text: str) -> None:
-        wall = header.wall
         session = self._session(header, payload)
         before = ""
         kind = header.kind
@@ -188,31 +219,24 @@ class Telling:
                 before = session[_PROMPT]
         if kind == model.OBSERVED_EDIT and text:
             self._touched.append((string(payload, "project"), string(payload, "path"), n))
-        self._words.append((n, _day(wall // 900_000) + document(text[:WORDS_CHARS_MAX]), before))
+        self._words.append((n, _day(header.wall // 900_000) + document(text[:WORDS_CHARS_MAX]), before))
 
     def _session(self, header: Header, payload: Mapping[str, Any]) -> list[Any] | None:
-        """Return the row of the session that the event belongs to, brought up to the event."""
-        get = payload.get
-        name, agent = get("session"), get("agent")
+        """Return the row of the session that the event belongs to, and remember what the latest event says of it."""
+        name, agent = payload.get("session"), payload.get("agent")
         if type(name) is not str or type(agent) is not str or not name:
             return None
-        row = self._sessions.get((name, agent))
+        key = (name, agent)
+        row = self._sessions.get(key) or self._load(name, agent, header)
         if row is None:
-            row = self._load(name, agent, header)
-            if row is None:
-                return None
+            return None
         wall = header.wall
-        if wall > self._received:
-            wall = self._received
         if wall > row[_LAST]:
-            row[_LAST] = wall
-        if header.lamport >= row[_LAMPORT]:
-            row[_LAMPORT] = header.lamport
-            row[_DEVICE] = header.replica
-            project, folder, branch, head = get("project"), get("dir"), get("branch"), get("head")
-            if project != row[_PROJECT] or folder != row[_DIR] or branch != row[_BRANCH] or head != row[_HEAD]:
-                row[_PROJECT], row[_DIR] = string(payload, "project"), string(payload, "dir")
-                row[_BRANCH], row[_HEAD] = string(payload, "branch"), string(payload, "head")
+            row[_LAST] = max(row[_LAST], min(wall, self._received))
+        lamport = header.lamport
+        if lamport >= row[_LAMPORT]:
+            row[_LAMPORT] = lamport
+            self._latest[key] = (header, payload)
         return row
 
     def _load(self, name: str, agent: str, header: Header) -> list[Any] | None:
@@ -271,7 +295,9 @@ def _day(quarter: int) -> str:
         day = time.localtime(quarter * 900)
     except (OverflowError, ValueError, OSError):
         return ""
-    return document(f"{day.tm_year:04}-{day.tm_mon:02}-{day.tm_mday:02}") + " "
+    # As one word for the day and one for the month, which is what a date or the beginning of one is as a query.
+    month = f"{day.tm_year:04}{day.tm_mon:02}"
+    return f"{month}{day.tm_mday:02} {month} "
 
 
 def _text(name: str) -> Callable[[Mapping[str, Any]], str]:

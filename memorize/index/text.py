@@ -25,6 +25,9 @@ _INSIDE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
 # An identifier of more parts than this is no name that somebody types (a UUID has five, a base64 text hundreds).
 _JOINED_CHARS_MAX: Final = 64
 
+# Longer words than this are hashes and the like, which never come again.
+_KEPT_CHARS_MAX: Final = 48
+
 # Letters of languages that put no spaces between words (Hangul has them, but glues particles to the noun).
 _CJK: Final = (
     "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3131-\u318e\u31f0-\u31ff"
@@ -48,13 +51,21 @@ STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 
 def document(text: str) -> str:
-    """Return the text to be indexed for ``text``: words in lower case, apart by anything but letters and digits."""
-    if text.isascii():
-        return _identifiers(text).lower()
-    text = unicodedata.normalize("NFC", text)
-    text = _RUN.sub(_pairs, _SURROGATE.sub(" ", text))
-    # Folding the case may leave decomposed characters behind.
-    return unicodedata.normalize("NFC", _identifiers(text).casefold())
+    """Return the text to be indexed for ``text``: words in lower case, apart by anything but letters and digits.
+
+    Most words of a text are plain, and most of the others come again and again, so each is worked out once.
+    """
+    plain = text.isascii()
+    return " ".join(
+        [
+            word
+            if word.isalpha() and word.islower() and (plain or word.isascii())
+            else _word(word)
+            if len(word) <= _KEPT_CHARS_MAX
+            else _split(word)
+            for word in text.split()
+        ]
+    )
 
 
 def query_terms(text: str, limit: int = QUERY_TERMS_MAX) -> list[str]:
@@ -77,6 +88,19 @@ def phrase(text: str) -> str:
     """Return one expression of FTS5 that finds the words of ``text`` side by side, "" when it has none."""
     found = _TOKEN.findall(document(text))
     return '"' + " ".join(found) + '"' if found else ""
+
+
+def _split(word: str) -> str:
+    """Return what is indexed for a word, which is anything without white space."""
+    if word.isascii():
+        return _identifiers(word).lower()
+    word = unicodedata.normalize("NFC", word)
+    word = _RUN.sub(_pairs, _SURROGATE.sub(" ", word))
+    # Folding the case may leave decomposed characters behind.
+    return unicodedata.normalize("NFC", _identifiers(word).casefold())
+
+
+_word = lru_cache(maxsize=16_384)(_split)
 
 
 def _identifiers(text: str) -> str:
@@ -103,7 +127,6 @@ def _identifiers(text: str) -> str:
     return " ".join(found)
 
 
-@lru_cache(maxsize=8192)
 def _parts(word: str) -> str:
     parts = _PART.findall(word)
     whole = "".join(parts)
