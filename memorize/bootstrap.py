@@ -18,7 +18,7 @@ from memorize.agents import briefing
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
 from memorize.consolidate.windows import Window, windows
-from memorize.errors import Busy, CannotRead, IndexDamaged, IndexMissing
+from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, IndexMissing, SyncedHome
 from memorize.index import briefs, groups, unclaimed
 from memorize.index.groups import Group
 from memorize.index.place import Place, Places
@@ -34,6 +34,7 @@ from memorize.log.lock import Lock
 from memorize.log.recovery import IndexAhead
 from memorize.log.segments import read_event
 from memorize.log.spool import Unreadable, put_batch
+from memorize.log.syncfolders import syncing_tool
 from memorize.model import Capture, Context, Draft, Payload
 from memorize.paths import Home, state_root
 from memorize.recall import search as finding
@@ -49,6 +50,7 @@ TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in age
 WORK_FILES_MAX: Final = 2_048
 # A session that said nothing for so long and never ended has died.
 DEAD_MS: Final = 6 * 3600 * 1000
+_FILES: Final = 8
 _TRIES: Final = 3
 
 
@@ -77,7 +79,9 @@ class App:
 
     @cached_property
     def identity(self) -> Identity:
-        """Store, device and replica of this state directory; made at the first use."""
+        """Store, device and replica of this state directory; made at the first use. Raises SyncedHome."""
+        if not self.home.identity.exists() and (tool := syncing_tool(self.home.root)) is not None:
+            raise SyncedHome(path=self.home.root, tool=tool)
         return load_or_renew(self.home, self.files, self.clock)
 
     def place(self, directory: str) -> Place:
@@ -261,12 +265,14 @@ class App:
         delivered: frozenset[bytes] = frozenset(),
     ) -> Context:
         """Return what a session that starts at this place is told; without a session, its brief."""
-        situation = Situation(place.project, place.name, session, place.branch, delivered=delivered, titles=TITLES)
+        situation = Situation(place.project, place.name, session, place.branch, delivered=delivered)
         return self._context(reader or self.reader(), situation)
 
     def _context(self, view: Reader, situation: Situation) -> Context:
-        query = Query(view.connection, view.observation_text)
-        return build_context(query, situation, self.clock.wall_ms(), self.config.context_tokens, weights=self.weights)
+        query, zone = Query(view.connection, view.observation_text), self.clock.zone_minutes()
+        files = query.recent_files(query.family(situation.project), _FILES)
+        known = situation._replace(files=files, titles=TITLES, zone_minutes=zone)
+        return build_context(query, known, self.clock.wall_ms(), self.config.context_tokens, weights=self.weights)
 
     def refresh_briefs(self, project: str | None = None, *, force: bool = True) -> bool:
         """Render the briefs of all directories, or of one project's; return whether anything had to be done.
@@ -278,9 +284,7 @@ class App:
         if not force and mark == briefs.rendered_mark(view.connection):
             return False
         spots = briefs.spots(view.connection, self.identity.device.hex(), project)
-        made = briefing.render(
-            spots, lambda spot: self._context(view, Situation(spot.project, spot.name, titles=TITLES))
-        )
+        made = briefing.render(spots, lambda spot: self._context(view, Situation(spot.project, spot.name)))
         briefs.put(self.home.index, made, mark if project is None else None)
         briefing.write_files(self.home, made, all_of_them=project is None)
         return True
@@ -361,6 +365,8 @@ def open_app(environ: Mapping[str, str], clock: Clock | None = None) -> App:
         text = home.config.read_text(encoding="utf-8")
     except FileNotFoundError:
         text = ""
+    except NotADirectoryError as error:
+        raise BadHome(path=home.root, detail="it is a file, or lies below one") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise CannotRead(path=home.config, detail=error) from error
+        raise CannotRead(path=home.config, detail=getattr(error, "strerror", None) or error) from error
     return App(home, settings.parse(text, str(home.config)), clock or SystemClock())

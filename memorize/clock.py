@@ -27,6 +27,10 @@ class Clock(Protocol):
         """16 bytes that name this boot of this machine."""
         ...
 
+    def zone_minutes(self) -> int:
+        """Minutes by which local time is ahead of UTC, for dates that a person reads."""
+        ...
+
 
 _FALLBACK_BOOT = uuid4().bytes
 
@@ -50,6 +54,10 @@ class SystemClock(NamedTuple):
         except (OSError, ValueError):
             return _FALLBACK_BOOT
 
+    def zone_minutes(self) -> int:
+        """The offset that the machine is set to now."""
+        return time.localtime().tm_gmtoff // 60
+
 
 class FixedClock(NamedTuple):
     """A clock that stands still, for tests and replays."""
@@ -69,3 +77,7 @@ class FixedClock(NamedTuple):
     def boot(self) -> bytes:
         """The given boot."""
         return self.boot_id
+
+    def zone_minutes(self) -> int:
+        """UTC."""
+        return 0
