@@ -158,6 +158,8 @@ class Recovery:
                 self._files.fdatasync(handle)
             finally:
                 self._files.close(handle)
+            # Whoever made the file may have died before its name was durable.
+            self._files.sync_dir(f"{self._home.root}/{SEGMENTS}")
         except OSError as error:
             raise CannotWrite(path=path, detail=error.strerror or str(error)) from error
         return size
