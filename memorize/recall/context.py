@@ -48,6 +48,8 @@ _PLACES: Final = {kind: number for number, (_, _, kinds) in enumerate(_BLOCKS) f
 _ASSURED: Final = 2
 _PERSONAL_MAX: Final = 8
 _KINDS: Final = tuple(kind for _, _, kinds in _BLOCKS for kind in kinds if kind not in _EPISODES)
+# A consolidation forms its summary and several notes of progress at one time; so many are looked through.
+_AT_ONCE: Final = 4
 _PLAIN_BRANCHES: Final = frozenset({"", "main", "master", "trunk", "develop", "dev", "HEAD"})
 _FILES_MAX: Final = 8
 _SESSION_CHARS: Final = 8
@@ -149,8 +151,9 @@ def _by_score(pick: _Pick) -> tuple[float, float, bytes]:
 def _latest(
     query: Query, projects: Sequence[str], now_ms: int, weights: Weights, without: Collection[bytes]
 ) -> list[_Pick]:
-    """Return the latest episodes, the newest first."""
-    rows = query.latest(projects, now_ms, limits.EPISODES_MAX + len(without))
+    """Return the latest episodes, the newest first; what was formed at once begins with the summary."""
+    rows = query.latest(projects, now_ms, _AT_ONCE * limits.EPISODES_MAX + len(without))
+    rows.sort(key=lambda row: (-row.recency, row.kind != "summary", row.id))
     fresh = [row for row in rows if row.id not in without][: limits.EPISODES_MAX]
     return [_Pick(row, EPISODE, score(row.importance, row.recency, now_ms, None, weights)) for row in fresh]
 
@@ -184,14 +187,15 @@ class _Blocks:
         """Return all blocks in order, empty ones included."""
         self._rivals = self._query.rivals([pick.row.id for pick in (*picks, *episodes)])
         contents: list[list[Item]] = [[] for _ in _BLOCKS]
-        contents[_LAST_TIME] = [self._episode(pick, first=not number) for number, pick in enumerate(episodes)]
+        newest = self._circumstances(episodes[0].row) if episodes else ""
+        contents[_LAST_TIME] = [self._episode(pick, newest) for pick in episodes]
         for pick in sorted(picks, key=lambda pick: (pick.reason != PINNED, _by_score(pick))):
             if pick.row.id not in self._shown:
                 contents[_place(pick.row)].append(self._item(pick))
         contents[_LIVE] = [Item("", line, "", ()) for line in self._situation.live]
         titles = [title for title, _, _ in _BLOCKS]
         if episodes:
-            titles[_LAST_TIME] += f" ({self._circumstances(episodes[0].row)})"
+            titles[_LAST_TIME] += f" ({newest})"
         return [
             Block(title, share, tuple(items))
             for title, (_, share, _), items in zip(titles, _BLOCKS, contents, strict=True)
@@ -212,10 +216,11 @@ class _Blocks:
             tail = f" ({self._circumstances(row)})"
         return lines.item(row, pick.mark, tail, self._rivals)
 
-    def _episode(self, pick: _Pick, *, first: bool) -> Item:
-        """Return the line of an episode; the circumstances of the newest stand in the title."""
+    def _episode(self, pick: _Pick, newest: str) -> Item:
+        """Return the line of an episode, with its circumstances unless these are the ones in the title."""
         self._shown.add(pick.row.id)
-        tail = "" if first else f" ({self._circumstances(pick.row)})"
+        own = self._circumstances(pick.row)
+        tail = "" if own == newest else f" ({own})"
         if pick.row.trust == "external":
             tail = lines.origin(pick.row, self._now, self._situation.zone_minutes)
         return lines.item(pick.row, pick.mark, tail, self._rivals)
