@@ -18,7 +18,7 @@ from memorize.agents import briefing
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
 from memorize.consolidate.windows import Window, windows
-from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, IndexMissing, SyncedHome
+from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, IndexMissing, NotWritten, SyncedHome
 from memorize.index import briefs, groups, unclaimed
 from memorize.index.groups import Group
 from memorize.index.place import Place, Places
@@ -170,11 +170,14 @@ class App:
         return Ingester(self.home, self.files, self.clock, self.identity, self.normalise, self.projector)
 
     def append(self, drafts: Sequence[Draft], *, strict: bool = False) -> list[bytes]:
-        """Write drafts as one batch and return their ids in order of ordinal. Raises Busy, CannotWrite."""
+        """Write drafts as one batch and return their ids in order of ordinal. Raises Busy, CannotWrite, NotWritten."""
         nonce = put_batch(self.home, drafts, self.clock, strict)
         self.ingest()
         known = self.projector.known([nonce])
-        return [known[nonce, draft.ordinal] for draft in sorted(drafts, key=lambda draft: draft.ordinal)]
+        wanted = [(nonce, draft.ordinal) for draft in sorted(drafts, key=lambda draft: draft.ordinal)]
+        if any(name not in known for name in wanted):
+            raise NotWritten(path=self.home.spool)
+        return [known[name] for name in wanted]
 
     def rebuild(self, wait_s: float = 5.0, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew from the log and swap it in; return the number of events."""

@@ -92,6 +92,13 @@ class Busy(Problem):
     hint = 'wait for it, or look with "memorize status"'
 
 
+class NotWritten(Problem):
+    """What was given could not be made into events; it lies in {path} and is not lost."""
+
+    exit = 28
+    hint = 'look with "memorize doctor"; "memorize verify --repair" tries it again'
+
+
 class UnreadableSettings(Problem):
     """{path} could not be parsed ({detail}) and was left as it is."""
 
@@ -132,3 +139,17 @@ class HookFails(Problem):
 
     exit = 33
     hint = "see that the directory of the interpreter may be read and run, then run the same command again"
+
+
+class NoDaemon(Problem):
+    """No daemon came up within {seconds} s: {detail}. Every verb works without it, and nothing was lost."""
+
+    exit = 28
+    hint = 'run "memorize doctor"; a daemon that is stuck can be ended like any process'
+
+
+class DaemonStays(Problem):
+    """The daemon (process {pid}) did not leave within {seconds} s; what it captured is safe."""
+
+    exit = 29
+    hint = "end that process; nothing is lost by it"
