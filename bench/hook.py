@@ -1,25 +1,24 @@
 """What a hook call costs over a bare ``python -I -S -c pass``, interleaved so that a busy machine slows both alike.
 
-Run ``python -m bench.hook [--rounds N] [--files N] [--json]`` from the checkout. Times are wall times of spawn to exit
-with a payload of 4 KiB on a pipe; the ratio is median over median, and the aim is at most 1.3 without an answer.
+Run ``python -m bench.hook [--rounds N] [--files N] [--events N] [--json]`` from the checkout. Times are wall times of
+spawn to exit with a payload of 4 KiB on a pipe; ``ratio`` is over the bare interpreter, and the aim is at most 1.3
+without an answer.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
 
+from bench.stores import Filler, new_project
+from bench.timing import Case, Row, bare, load, running, show, spawn, spread
 from memorize.capture.install import install_hook
 from memorize.capture.memorize_hook import brief_key, socket_path, spool_name
 from memorize.index.schema import create
@@ -46,33 +45,6 @@ time.sleep(3600)
 """
 
 
-class Case(NamedTuple):
-    """One command to be timed."""
-
-    name: str
-    command: list[str]
-    home: Path
-
-
-def spawn(command: list[str], home: Path) -> float:
-    """Run ``command`` with the payload on a pipe and return its wall time in seconds."""
-    source, sink = os.pipe()
-    os.write(sink, PAYLOAD)
-    null = os.open(os.devnull, os.O_WRONLY)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("MEMORIZE_")}
-    environ["MEMORIZE_HOME"] = str(home)
-    streams = [(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, null, 1), (os.POSIX_SPAWN_DUP2, null, 2)]
-    begun = time.perf_counter()
-    child = os.posix_spawn(command[0], command, environ, file_actions=streams)
-    for descriptor in (source, sink, null):
-        os.close(descriptor)
-    status = os.waitpid(child, 0)[1]
-    spent = time.perf_counter() - begun
-    if status:
-        raise SystemExit(f"{command} ended with status {status}")
-    return spent
-
-
 def new_home(top: Path, name: str) -> Path:
     """Make a state directory with the hook and a stored brief for this working directory."""
     home = top / name
@@ -82,21 +54,6 @@ def new_home(top: Path, name: str) -> Path:
     (home / "hook" / "briefs" / key).write_bytes(head + b"{}\n" + ANSWER)
     (home / "hook" / "nodaemon").touch()
     return home
-
-
-@contextmanager
-def running(command: list[str], home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Keep a process while the bench runs."""
-    environ = {**os.environ, "MEMORIZE_HOME": str(home)}
-    null = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=null, env=environ)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
 
 
 def daemon_up(stack: ExitStack, home: Path) -> str:
@@ -141,9 +98,17 @@ def fill_spool(home: Path, files: int) -> None:
         (new / spool_name(number, number.to_bytes(16, "big"), 0, 0, "claude", "PostToolUse")).touch()
 
 
-def cases(stack: ExitStack, top: Path, files: int) -> list[Case]:
+def fill_log(home: Path, events: int) -> None:
+    """Put so many events into log and index, most of them hook calls and the rest memories with their sessions."""
+    filler = Filler(home, new_project(home.with_name("checkout")))
+    filler.memories(max(1, events // 20))
+    filler.captures(events - events // 20 * 13 // 8)
+    filler.finish().close()
+
+
+def cases(stack: ExitStack, top: Path, files: int, events: int) -> list[Case]:
     """Prepare the state directories and return what is to be timed, the bare interpreter first."""
-    absent, up, locked, full = (new_home(top, name) for name in ("absent", "up", "locked", "full"))
+    absent, up, locked, full, long = (new_home(top, name) for name in ("absent", "up", "locked", "full", "long"))
     lean = new_home(top, "lean")
     shutil.rmtree(lean / "hook" / "briefs")
     fill_index(lean)
@@ -151,14 +116,16 @@ def cases(stack: ExitStack, top: Path, files: int) -> list[Case]:
     kind = daemon_up(stack, up)
     lock_index(stack, locked)
     fill_spool(full, files)
+    fill_log(long, events)
+    shutil.rmtree(long / "hook" / "briefs")
 
     def hook(name: str, home: Path, event: str) -> Case:
         program = str(home / "hook" / "memorize_hook.py")
-        return Case(f"{name}: {event}", [sys.executable, "-I", "-S", program, "claude", event], home)
+        return Case(f"{name}: {event}", [sys.executable, "-I", "-S", program, "claude", event], home, PAYLOAD)
 
     source = str(Path(__file__).parent.parent / "memorize" / "capture" / "memorize_hook.py")
     return [
-        Case("bare interpreter", [sys.executable, "-I", "-S", "-c", "pass"], absent),
+        bare(absent),
         hook("no daemon", absent, "PostToolUse"),
         hook("no daemon", absent, "PreToolUse"),
         hook("no daemon, stored brief", absent, "SessionStart"),
@@ -168,47 +135,37 @@ def cases(stack: ExitStack, top: Path, files: int) -> list[Case]:
         hook("index locked", locked, "PostToolUse"),
         hook("index locked", locked, "SessionStart"),
         hook(f"{files:,} files waiting", full, "PostToolUse"),
+        hook(f"{events:,} events in the log", long, "PostToolUse"),
+        hook(f"{events:,} events in the log, lean child", long, "SessionStart"),
         hook("no daemon, no brief, lean child", lean, "SessionStart"),
-        Case("compiled at every start: PostToolUse", [sys.executable, "-I", "-S", source, *words], absent),
+        Case("compiled at every start: PostToolUse", [sys.executable, "-I", "-S", source, *words], absent, PAYLOAD),
     ]
 
 
-def measure(rounds: int, files: int) -> list[dict[str, object]]:
+def measure(rounds: int, files: int, events: int) -> list[Row]:
     """Time every case ``rounds`` times, one after the other in each round; return one row a case."""
     with tempfile.TemporaryDirectory(prefix="mz") as folder, ExitStack() as stack:
-        prepared = cases(stack, Path(folder), files)
+        prepared = cases(stack, Path(folder), files, events)
         times: dict[str, list[float]] = {case.name: [] for case in prepared}
         for case in prepared:
-            spawn(case.command, case.home)  # once, for the caches
+            spawn(case)  # once, for the caches
         for _ in range(rounds):
             for case in prepared:
-                times[case.name].append(spawn(case.command, case.home))
-    bare = statistics.median(times[prepared[0].name])
-    return [
-        {
-            "case": name,
-            "median_ms": round(statistics.median(spent) * 1000, 2),
-            "p90_ms": round(statistics.quantiles(spent, n=10)[8] * 1000, 2),
-            "ratio": round(statistics.median(spent) / bare, 3),
-        }
-        for name, spent in times.items()
-    ]
+                times[case.name].append(spawn(case))
+    base = statistics.median(times[prepared[0].name])
+    return [{"case": name, **spread(spent, base)} for name, spent in times.items()]
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--files", "--size", type=int, default=100_000, help="captures that wait in the spool")
+    parser.add_argument("--events", type=int, default=100_000, help="events in the log")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows = measure(options.rounds, options.files)
-    if options.json:
-        print(json.dumps({"rounds": options.rounds, "load": os.getloadavg()[0], "items": rows}, indent=1))
-        return
-    print(f"{'case':<44}{'median ms':>10}{'p90 ms':>9}{'ratio':>8}")
-    for row in rows:
-        print(f"{row['case']:<44}{row['median_ms']:>10}{row['p90_ms']:>9}{row['ratio']:>8}")
+    before = load()
+    show("hook", measure(options.rounds, options.files, options.events), before, options.json)
 
 
 if __name__ == "__main__":
