@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgpack
@@ -11,7 +12,7 @@ from blake3 import blake3
 
 from memorize.fold import capture_key, keys
 from memorize.index.rows import FOLDABLE, Inserted, malformed, number8
-from memorize.model import Event, Header, Stored
+from memorize.model import ERASE_REQUESTED, Event, Header, Stored
 
 _CHUNK: Final = 400
 _EVENT: Final = (
@@ -32,26 +33,39 @@ def pack(value: object) -> bytes:
     return packed
 
 
-def insert(connection: sqlite3.Connection, events: Mapping[int, Event]) -> None:
-    """Keep what the fold will read of these new events, and the keys that connect them with others.
+def insert(connection: sqlite3.Connection, events: Mapping[int, Event]) -> dict[int, frozenset[bytes]]:
+    """Keep what the fold will read of these new events, and the keys that connect them with others; return the keys.
 
     Its own id and its capture connect an event, too, but these are found through the indexes of ``events``.
     """
     links: list[tuple[int, int]] = []
     foldable: list[tuple[int, bytes, bytes | None]] = []
     named: list[tuple[bytes]] = []
+    made: dict[int, frozenset[bytes]] = {}
     for n, event in events.items():
-        header = event.header
-        payload = event.payload
-        foldable.append((n, pack(header), pack(payload) if payload is not None and not malformed(event) else None))
+        identity, header, payload, spoiled = event
+        foldable.append(
+            (n, pack(_essence(header)), None if payload is None or spoiled or malformed(event) else pack(payload))
+        )
         if header.kind in FOLDABLE:
-            own = (b"i" + event.id, capture_key(header))
-            links += [(key_number(key), n) for key in keys(event) if key not in own]
-            if header.kind == "erase.requested":
-                named += [(key[1:],) for key in keys(event) if key[:1] == b"i" and key not in own]
+            own = b"i" + identity
+            # A capture key begins with "a".
+            made[n] = all_keys = keys(event)
+            others = [key for key in all_keys if key[0] != 97 and key != own]
+            links += [(key_number(key), n) for key in others]
+            if header.kind == ERASE_REQUESTED:
+                named += [(key[1:],) for key in others if key[:1] == b"i"]
     connection.executemany("insert into foldable values(?, ?, ?)", foldable)
     connection.executemany("insert or ignore into links values(?, ?)", links)
-    connection.executemany("insert or ignore into named_by_erasures values(?)", named)
+    if named:
+        connection.executemany("insert or ignore into named_by_erasures values(?)", named)
+    return made
+
+
+def _essence(header: Header) -> tuple[Any, ...]:
+    """Return the header with the fields emptied that the fold doesn't read; they are most of its bytes."""
+    form, _, _, _, seq, _, lamport, deps, kind, _, _, nonce, ordinal, _, _, wall, _, person, must = header
+    return (form, b"", b"", b"", seq, b"", lamport, deps, kind, 0, b"", nonce, ordinal, b"", 0, wall, b"", person, must)
 
 
 def drawn_in(
@@ -87,34 +101,47 @@ def key_number(key: bytes) -> int:
     return int.from_bytes(blake3(key).digest(7), "big")
 
 
-def connected(connection: sqlite3.Connection, fresh: Mapping[int, Event]) -> dict[int, Event]:
-    """Return the given events and every indexed event connected with them, by number."""
+def connected(
+    connection: sqlite3.Connection,
+    fresh: Mapping[int, Event],
+    alone: Collection[int] = (),
+    made: Mapping[int, frozenset[bytes]] = MappingProxyType({}),
+) -> dict[int, Event]:
+    """Return the given events and every indexed event connected with them, by number.
+
+    ``alone`` are those of the given events that are known to be the only ones of their capture and ordinal, ``made``
+    are keys that were made before.
+    """
     found = dict(fresh)
     seen: set[bytes] = set()
-    waiting: Iterable[Event] = fresh.values()
+    waiting: Mapping[int, Event] = fresh
     while True:
         fringe: set[bytes] = set()
         captures: set[bytes] = set()
-        for event in waiting:
-            fringe |= keys(event)
-            captures.add(capture_key(event.header))
+        for n, event in waiting.items():
+            fringe |= made.get(n) or keys(event)
+            if n not in alone:
+                captures.add(capture_key(event.header))
         fringe -= seen
         seen |= fringe
         captures &= fringe
-        numbers = _neighbours(connection, fringe - captures, captures)
-        loaded = load(connection, numbers.difference(found))
-        if not loaded:
+        known = {b"i" + event.id for event in waiting.values()}
+        numbers = _neighbours(connection, [key for key in fringe if key[0] != 97], known, captures)
+        waiting = load(connection, numbers.difference(found))
+        if not waiting:
             return found
-        found |= loaded
-        waiting = loaded.values()
+        found |= waiting
 
 
-def _neighbours(connection: sqlite3.Connection, others: set[bytes], captures: set[bytes]) -> set[int]:
+def _neighbours(
+    connection: sqlite3.Connection, others: Iterable[bytes], known: set[bytes], captures: set[bytes]
+) -> set[int]:
+    """Return the events that have one of these keys; ``known`` are the keys of ids that need not be looked up."""
     found: set[int] = set()
-    for chunk in chunks(sorted({key_number(key) for key in others})):
-        found.update(n for (n,) in connection.execute(f"select n from links where key in ({chunk})"))
-    ids = {key[1:] for key in others if key[:1] == b"i"}
-    for chunk in chunks(sorted({number8(identity) for identity in ids})):
+    for chunk in chunks([key_number(key) for key in others]):
+        found.update([n for (n,) in connection.execute(f"select n from links where key in ({chunk})")])
+    ids = {key[1:] for key in others if key[0] == 105 and key not in known}
+    for chunk in chunks([number8(identity) for identity in ids]):
         rows = connection.execute(f"select n, id from events where id8 in ({chunk})")
         found.update(n for n, identity in rows if identity in ids)
     if captures:

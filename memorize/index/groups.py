@@ -105,7 +105,9 @@ def _of_group(connection: sqlite3.Connection, group: bytes, identity: bytes) -> 
     sql = "select id from memories where text_group = ?" if group else "select id from memories where id = ?"
     members = tuple(bytes(found) for (found,) in connection.execute(sql, (group or identity,)))
     shown = connection.execute(
-        "select supersedes, pinned, confirmations, recency_ms, disputed from shown where text_group = ?", (group,)
+        "select supersedes, pinned, confirmations, recency_ms, disputed from shown"
+        " where n in (select n from memories where text_group = ?)",
+        (group,),
     ).fetchone()
     if shown is None or not group:
         return members or (identity,), (), False, 0, 0, ()

@@ -147,12 +147,12 @@ def add(
             telling.add(n, event)
     telling.write()
     _raise_top(connection, [row[1] for row in inserted.rows])
-    if foldable:
-        closure.insert(connection, foldable)
+    made = closure.insert(connection, foldable) if foldable else {}
     if settle_now:
-        fresh = {**foldable, **closure.drawn_in(connection, events, inserted, unknown)}
+        drawn = closure.drawn_in(connection, events, inserted, unknown)
+        fresh = {**foldable, **drawn}
         if fresh:
-            settle(connection, fresh, before)
+            settle(connection, fresh, before, foldable.keys() - drawn.keys() - changed.keys(), made)
 
 
 def _sort_out(

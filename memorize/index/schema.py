@@ -83,8 +83,6 @@ create table shown(
   expires_at integer, has_triggers integer not null, members blob not null, live blob not null, sources blob not null,
   disputed blob not null, contested blob not null, supersedes blob not null
 );
-create index shown_group on shown(text_group);
-create index shown_rank on shown(project_root, scope, rank);
 create index shown_triggers on shown(project_root, scope) where has_triggers;
 -- The id settles equal ranks, so that what is cut off does not depend on the order of arrival.
 create index shown_kind on shown(project_root, kind, rank, id);
