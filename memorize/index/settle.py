@@ -6,13 +6,13 @@ import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from memorize import model
 from memorize.fold import MemoryState, Shown, State, fold, row_hash, rows
 from memorize.index import meta
-from memorize.index.closure import connected, pack
+from memorize.index.closure import chunks, connected, pack
 from memorize.index.text import document
 from memorize.limits import HALF_LIFE_DAYS
 from memorize.model import Event
@@ -255,15 +255,23 @@ class _Board:
 
     def _recency(self, shown: Shown) -> int:
         """Return the recency where each event counts at most as its time of receipt."""
-        about = {*shown.members, *shown.supersedes}
-        found = [
-            n
-            for n, event in self._events.items()
-            if event.id in shown.live
-            or (event.header.kind == model.MEMORY_CONFIRMED and not about.isdisjoint(event.header.deps))
-        ]
-        sql = f"select max(wall, 0), received from events where n in ({','.join(map(str, found))})"
-        times = self._connection.execute(sql).fetchall()
-        if any(wall == shown.recency <= received for wall, received in times):
+        confirmed, times = self._times
+        found = [times[self._numbers[identity]] for identity in shown.live]
+        for identity in (*shown.members, *shown.supersedes):
+            found += [times[n] for n in confirmed.get(identity, ())]
+        if any(wall == shown.recency <= received for wall, received in found):
             return shown.recency
-        return max(int(min(wall, received)) for wall, received in times)
+        return max(min(wall, received) for wall, received in found)
+
+    @cached_property
+    def _times(self) -> tuple[dict[bytes, list[int]], dict[int, tuple[int, int]]]:
+        """Return which events confirm a memory, and when every event was made and received."""
+        confirmed: dict[bytes, list[int]] = {}
+        for n, event in self._events.items():
+            for dep in event.header.deps if event.header.kind == model.MEMORY_CONFIRMED else ():
+                confirmed.setdefault(dep, []).append(n)
+        times: dict[int, tuple[int, int]] = {}
+        for chunk in chunks(list(self._events)):
+            rows_of = self._connection.execute(f"select n, max(wall, 0), received from events where n in ({chunk})")
+            times.update((n, (wall, received)) for n, wall, received in rows_of)
+        return confirmed, times
