@@ -52,6 +52,9 @@ WORK_FILES_MAX: Final = 2_048
 DEAD_MS: Final = 6 * 3600 * 1000
 _FILES: Final = 8
 _TRIES: Final = 3
+# Captures kept for a hook that asks about one which is ingested already.
+_RECENT_MAX: Final = 64
+_RECENT_BYTES_MAX: Final = 2 << 20
 
 
 class App:
@@ -72,8 +75,10 @@ class App:
         )
         self.boundaries: dict[tuple[str, str], str] = {}
         self.recent: dict[bytes, Capture] = {}
+        self.catch_up = True  # look for sessions that ended while nobody looked
+        self.between: Callable[[], None] = lambda: None  # called before each capture: the daemon gives way there
         self._readers: list[Reader] = []
-        self._first = True
+        self._stale = True
 
     # -- identity and place ---------------------------------------------------------------------------------------
 
@@ -112,9 +117,11 @@ class App:
         agent = agents.agent(capture.agent) if capture.agent in agents.names() else None
         if agent is None:
             raise Unreadable(f"no agent called {capture.agent}")
+        self.between()
         drafts = agent.parse(capture, self.place)
-        self.recent[capture.nonce] = capture
-        while len(self.recent) > 64:
+        if drafts and drafts[0].kind in (model.SESSION_OPENED, model.OBSERVED_PROMPT):
+            self.recent[capture.nonce] = capture
+        while len(self.recent) > _RECENT_MAX or sum(len(one.data) for one in self.recent.values()) > _RECENT_BYTES_MAX:
             del self.recent[next(iter(self.recent))]
         if drafts and (kind := agent.boundary(capture)) is not None:
             payload = drafts[0].payload
@@ -332,13 +339,19 @@ class App:
         """
         report = self.ingest(limit=WORK_FILES_MAX)
         done = report.files + report.recovered
-        if (self.boundaries or self._first) and not report.left and self.config.extractor != "off":
-            ended = set(self.boundaries) | self._ended_sessions()
-            self.boundaries, self._first = {}, False
-            with contextlib.suppress(Busy):
+        self._stale = self._stale or bool(done)
+        if report.left:
+            return done
+        if (self.boundaries or self.catch_up) and self.config.extractor != "off":
+            passed = dict(self.boundaries)
+            with contextlib.suppress(Busy):  # the one that is at it may have begun before: try again
+                ended = set(passed) | self._ended_sessions()
                 done += self.consolidate(ended, observations_min=self.config.observations_min).windows
-        if done and not report.left:
+                self.boundaries = {key: kind for key, kind in self.boundaries.items() if key not in passed}
+                self.catch_up = False
+        if self._stale or done:
             self.refresh_briefs(force=False)
+            self._stale = False
         return done
 
     def _ended_sessions(self) -> set[tuple[str, str]]:

@@ -27,9 +27,12 @@ here_option = click.option(
 
 def app() -> App:
     """Return the program's parts for this process's environment."""
+    from memorize.agents.hookfiles import follow_start
     from memorize.bootstrap import open_app  # help and version need none of it
 
-    return open_app(os.environ)
+    parts = open_app(os.environ)
+    follow_start(parts.home, parts.config.daemon)
+    return parts
 
 
 def say(text: str = "") -> None:

@@ -34,7 +34,7 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
     place = parts.place(directory)
     counts = parts.reader().counts(place.project)
     waiting = parts.open_sessions()
-    running = life.status(parts.home)
+    running = life.look(parts.home)
     return {
         "project": {"key": place.project, "name": place.name, "path": place.root},
         "memories": counts.memories,

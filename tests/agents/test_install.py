@@ -308,7 +308,7 @@ def test_the_daemon_program_finds_memorize(machine: Machine) -> None:
     code = extra_files(sys.executable)["memorize_daemon.py"].decode()
     compile(code, "memorize_daemon.py", "exec")
     done = subprocess.run(
-        [sys.executable, "-I", "-c", code.split("from memorize.daemon")[0] + "import memorize; print('ok')"],
+        [sys.executable, "-I", "-c", code.split("from memorize.daemon")[0] + "import memorize; print('ok')", "serve"],
         capture_output=True,
         check=True,
     )

@@ -1,0 +1,101 @@
+"""The daemon's other thread: ingests, consolidates behind boundaries, renders briefs. Never stops for an error."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Final
+
+from memorize.bootstrap import App
+
+POLL_S: Final = 0.25
+# A round without anything in the spool: what other processes wrote, what died, a day-old segment.
+ROUND_S: Final = 60.0
+BACKOFF_S_MAX: Final = 30.0
+FAILURE_CHARS_MAX: Final = 200
+
+
+class Turn:
+    """Lets the thread that answers go first: ingesting pauses between two files while an answer is being made."""
+
+    def __init__(self) -> None:
+        """Nobody is answering yet."""
+        self._free = threading.Event()
+        self._free.set()
+
+    def __enter__(self) -> None:
+        """Begin an answer."""
+        self._free.clear()
+
+    def __exit__(self, *_: object) -> None:
+        """The answer is made."""
+        self._free.set()
+
+    def give_way(self) -> None:
+        """Wait while an answer is being made, but not for ever: a stuck answer must not stop the ingesting."""
+        if not self._free.is_set():
+            self._free.wait(POLL_S)
+
+
+class Ingesting(threading.Thread):
+    """Does a round whenever the spool holds something. Failures are counted and told by ``status``."""
+
+    def __init__(self, app: App, turn: Turn) -> None:
+        """Nothing is read before the thread starts."""
+        super().__init__(name="ingest", daemon=True)
+        self.app = app
+        self.leave = threading.Event()
+        self.wake = threading.Event()
+        self.due = threading.Event()
+        self.due.set()
+        self.ingested = 0
+        self.failures = 0
+        self.failure = ""
+        self.worked_at = self._looked_at = time.monotonic()
+        self._in_a_row = 0
+        app.between = turn.give_way
+
+    def run(self) -> None:
+        """Work until told to leave."""
+        while not self.leave.is_set():
+            if self.due.is_set() or self._something_waits():
+                self._round()
+            else:
+                self._rest(POLL_S)
+
+    def _rest(self, seconds: float) -> None:
+        self.wake.wait(seconds)
+        self.wake.clear()
+
+    def _something_waits(self) -> bool:
+        """Look into the spool without listing it."""
+        if time.monotonic() - self._looked_at >= ROUND_S:
+            return True
+        try:
+            with os.scandir(self.app.home.spool / "new") as entries:
+                return next(entries, None) is not None
+        except OSError:
+            return False
+
+    def _round(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at >= ROUND_S:
+            self._looked_at, self.app.catch_up = now, True
+        self.due.clear()
+        try:
+            worked = self.app.work_once()
+        except Exception as error:
+            # A full disk or a locked index passes, a mistake of ours must not end the captures: they wait in the spool.
+            self.failures += 1
+            self._in_a_row += 1
+            self.failure = f"{type(error).__name__}: {error}"[:FAILURE_CHARS_MAX]
+            self.due.set()
+            self.leave.wait(min(BACKOFF_S_MAX, 0.5 * 2 ** min(self._in_a_row, 8)))
+            return
+        self._in_a_row = 0
+        if worked:
+            self.ingested += worked
+            self.worked_at = time.monotonic()
+        elif not self.leave.is_set():
+            self._rest(POLL_S)
