@@ -120,13 +120,16 @@ class App:
         self.between()
         drafts = agent.parse(capture, self.place)
         if drafts and drafts[0].kind in (model.SESSION_OPENED, model.OBSERVED_PROMPT):
-            self.recent[capture.nonce] = capture
-        while len(self.recent) > _RECENT_MAX or sum(len(one.data) for one in self.recent.values()) > _RECENT_BYTES_MAX:
-            del self.recent[next(iter(self.recent))]
+            self._keep(capture)
         if drafts and (kind := agent.boundary(capture)) is not None:
             payload = drafts[0].payload
             self.boundaries[payload["agent"], payload["session"]] = kind
         return [told for draft in drafts if (told := self._news(draft)) is not None]
+
+    def _keep(self, capture: Capture) -> None:
+        self.recent[capture.nonce] = capture
+        while len(self.recent) > _RECENT_MAX or sum(len(one.data) for one in self.recent.values()) > _RECENT_BYTES_MAX:
+            del self.recent[next(iter(self.recent))]
 
     def _news(self, draft: Draft) -> Draft | None:
         """Add the device to a ``project.seen``, and leave out one that tells nothing new."""
