@@ -44,9 +44,9 @@ class Chain:
         self._redact = redact
 
     def events(
-        self, drafts: Sequence[Draft], origin: Origin, known: Mapping[int, bytes], marker: bytes
+        self, drafts: Sequence[Draft], origin: Origin, known: dict[int, bytes], marker: bytes
     ) -> list[tuple[Event, bytes]]:
-        """Return event and frame of every draft whose ordinal is not ``known`` yet.
+        """Return event and frame of every draft whose ordinal is not ``known`` yet, and make them known.
 
         Raises Unreadable, and then has made nothing, when a draft cannot become an event.
         """
@@ -66,6 +66,7 @@ class Chain:
             # Whatever is wrong with one capture must not keep the others out of the log.
             self.link = before
             raise Unreadable(f"{type(error).__name__}: {error}") from error
+        known.update(ids)
         return made
 
     def _event(self, draft: Draft, origin: Origin, ids: Mapping[int, bytes], marker: bytes) -> tuple[Event, bytes]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 _PASSES_MAX: Final = 8
 _MEMO_KEYS_MAX: Final = 4096
+_SHORT_CHARS: Final = 80
 
 # --- keys with a prefix of their own: (placeholder, patterns without the 12 characters that must follow) -------------
 # ``W`` stands for a word character run, ``A`` for letters and digits, ``M`` for the same with at least one digit or
@@ -195,7 +196,8 @@ _SECRET_CAMEL: Final = re.compile(
 )
 PLACEHOLDER: Final = "[redacted:{}]"
 _SECRET: Final = PLACEHOLDER.format("secret")
-_memo: dict[str, bool] = {}
+_memo: dict[object, tuple[Any, bool]] = {}
+_clean: set[str] = set()
 
 
 def redact(text: str) -> str:
@@ -203,21 +205,30 @@ def redact(text: str) -> str:
 
     Idempotent, total and linear in the length. Text without secrets comes back as the same object.
     """
-    if len(text) < 8:
+    if len(text) < 8 or text in _clean:
         return text
     raw = text.encode("utf-8", "surrogatepass")
     keys = _key_like(raw)
     if not keys and not ("@" in text and "://" in text):
         if not ("=" in text or ":" in text or "-" in text):
-            return text
+            return _remembered(text)
         folded = raw.translate(_FOLD, _SQUEEZED)
         if not (_NAMED.search(folded) or _DASHED.search(folded)):
-            return text
+            return _remembered(text)
     for _ in range(_PASSES_MAX):
         cleaned = _once(text, keys)
         if cleaned == text:
             return text
         text = cleaned
+    return text
+
+
+def _remembered(text: str) -> str:
+    """Return a text without secrets; a short one is remembered: sessions, projects and branches come again."""
+    if len(text) <= _SHORT_CHARS:
+        if len(_clean) >= _MEMO_KEYS_MAX:
+            _clean.clear()
+        _clean.add(text)
     return text
 
 
@@ -230,14 +241,14 @@ def redact_value(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {
-            redact(key) if isinstance(key, str) else key: _hide(item) if _secret_key(key) else redact_value(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [redact_value(item) for item in value]
-    if isinstance(value, tuple):
-        return tuple(redact_value(item) for item in value)
+        clean = {}
+        for key, item in value.items():
+            name, secret = _memo.get(key) or _name(key)
+            clean[name] = _hide(item) if secret else redact(item) if type(item) is str else redact_value(item)
+        return clean
+    if isinstance(value, list | tuple):
+        items = [redact_value(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
     return value
 
 
@@ -250,16 +261,14 @@ def _hide(value: Any) -> Any:
     return redact_value(value)
 
 
-def _secret_key(key: object) -> bool:
-    """Tell whether a mapping's key names a secret. Remembered: the same few keys come again and again."""
+def _name(key: object) -> tuple[Any, bool]:
+    """Return a mapping's key, redacted, and whether it names a secret. Remembered: the same few keys come again."""
     if not isinstance(key, str):
-        return False
-    known = _memo.get(key)
-    if known is None:
-        short = key[-80:]
-        known = _SECRET_KEY.fullmatch(short) is not None or _SECRET_CAMEL.fullmatch(short) is not None
-        if len(_memo) < _MEMO_KEYS_MAX:
-            _memo[key] = known
+        return key, False
+    short = key[-80:]
+    known = redact(key), _SECRET_KEY.fullmatch(short) is not None or _SECRET_CAMEL.fullmatch(short) is not None
+    if len(_memo) < _MEMO_KEYS_MAX and len(key) <= _SHORT_CHARS:
+        _memo[key] = known
     return known
 
 

@@ -138,7 +138,7 @@ def take(files: Files, directory: str, found: SpoolEntry) -> Capture:
     """Return the capture in a file of ``directory``. Raises Unreadable when it is not what its name says, OSError."""
     if found.length > SPOOL_BYTES_MAX:
         raise Unreadable("larger than any capture")
-    data = files.read(f"{directory}/{found.name}", found.length + 1)
+    data = files.read(f"{directory}/{found.name}", found.length)
     if len(data) != found.length or crc32(data) != found.crc:
         raise Unreadable("not the bytes that its name tells")
     return Capture(found.agent, found.event, found.nonce, found.mono, data, found.cut)
