@@ -95,7 +95,7 @@ class Busy(Problem):
 class NotWritten(Problem):
     """What was given could not be made into events; it lies in {path} and is not lost."""
 
-    exit = 28
+    exit = 14
     hint = 'look with "memorize doctor"; "memorize verify --repair" tries it again'
 
 

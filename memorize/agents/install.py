@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     transcripts: Mapping[str, int] = {}
+    environ: Mapping[str, str] = {}  # in which the hook is tried
 
 
 def user_home(environ: Mapping[str, str]) -> Path:
@@ -83,7 +84,7 @@ def plan(
         traces.peer(environ, [agent.settings(here.root, scope) for agent, here in found for scope in {None, project}])
     )
     counts = {agent.name: traces.transcripts(here, agent) for agent, here in found}
-    return Plan(tuple(here for _, here in found), tuple(edits), python, tuple(notes), tuple(problems), counts)
+    return Plan(tuple(here for _, here in found), tuple(edits), python, tuple(notes), tuple(problems), counts, environ)
 
 
 def _plan_file(agent: Agent, path: Path, records: Mapping[Path, Record], line: Callable[[str], str]) -> FileEdit:
@@ -130,7 +131,7 @@ def apply(planned: Plan, home: Home) -> list[str]:
     make_private(home.root, home.receipts)
     put_hook_files(home, planned.python)
     agent = planned.found[0].agent if planned.found else known.names()[0]
-    try_hook(planned.python, home, agent)
+    try_hook(planned.python, home, agent, planned.environ)
     records = receipt.load(home)
     told: list[str] = []
     for item in planned.edits:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -83,21 +84,20 @@ def created_folders(path: Path) -> tuple[Path, ...]:
     return tuple(reversed([folder for folder in path.parents if not folder.exists()]))
 
 
-def try_hook(python: str, home: Home, agent: str) -> None:
+def try_hook(python: str, home: Home, agent: str, environ: Mapping[str, str]) -> None:
     """Run the hook once as the agent will, without its guard, into a state directory that is thrown away.
 
     Raises ``HookFails`` when it does not end well, says anything, or captures nothing.
     """
     with tempfile.TemporaryDirectory(prefix=".trial-", dir=home.root) as folder:
         keep = ("PATH", "SYSTEMROOT", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "LANG")
-        environ = {name: os.environ[name] for name in keep if name in os.environ}
-        environ["MEMORIZE_HOME"] = folder
+        clean = {name: environ[name] for name in keep if name in environ} | {"MEMORIZE_HOME": folder}
         line = hook_line(python, str(home.hook_program), agent, _TRIAL_EVENT).removesuffix(_GUARD)
         direct = [python, "-I", "-S", str(home.hook_program), agent, _TRIAL_EVENT]
         command = direct if sys.platform == "win32" else ["/bin/sh", "-c", line]
         try:
             done = subprocess.run(
-                command, input=b"{}", capture_output=True, cwd=folder, env=environ, timeout=_TRIAL_S, check=False
+                command, input=b"{}", capture_output=True, cwd=folder, env=clean, timeout=_TRIAL_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise HookFails(detail=str(error)) from None
