@@ -15,7 +15,7 @@ from memorize import agents
 from memorize.agents import payload
 from memorize.bootstrap import App
 from memorize.capture.memorize_hook import ANSWER_S, BEFORE_S
-from memorize.errors import Problem
+from memorize.errors import IndexDamaged, Problem
 from memorize.index.place import Place
 from memorize.index.query import Query
 from memorize.index.read import Reader
@@ -90,6 +90,10 @@ def seconds_for(name: str) -> float:
     return seconds if seconds != BEFORE_S else 0.0
 
 
+def _is_damage(error: Exception) -> bool:
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+
+
 class Answerer:
     """Answers by spool file name. One thread only."""
 
@@ -97,19 +101,32 @@ class Answerer:
         """Nothing is opened before the first question."""
         self.app = app
         self.told = Told()
+        self.failures = 0
+        self.failure = ""
         self._reader: Reader | None = None
 
+    def warm(self) -> None:
+        """Load what the first answer would have to wait for."""
+        for name in agents.names():
+            agents.agent(name)
+        with contextlib.suppress(Problem, OSError, sqlite3.Error):
+            self._view().counts()
+
     def answer(self, name: str) -> Answer | None:
-        """Return what the hook is to print; None when the index could not be asked. Never raises."""
+        """Return what the hook is to print; None when the index is not there or broken. Never raises."""
         try:
             capture = self._capture(name)
             return self._answer(capture) if capture else SILENCE
         except Unreadable:
             return SILENCE
-        except Exception:
-            # Silence is always a right answer; a wedged index is the ingester's to mend.
+        except Exception as error:
+            # Silence is always a right answer.
             self.close()
-            return None
+            if isinstance(error, IndexDamaged) or _is_damage(error):
+                return None
+            self.failures += 1
+            self.failure = f"{type(error).__name__}: {error}"
+            return SILENCE
 
     def printed(self, answer: Answer) -> None:
         """Note that the hook took the answer."""

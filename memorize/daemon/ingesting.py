@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Final
 
 from memorize.bootstrap import App
@@ -13,7 +15,21 @@ POLL_S: Final = 0.25
 # A round without anything in the spool: what other processes wrote, what died, a day-old segment.
 ROUND_S: Final = 60.0
 BACKOFF_S_MAX: Final = 30.0
+# Above this the caches are given up: a daemon is to stay below 60 MiB, and opening again takes milliseconds.
+MEMORY_KIB_MAX: Final = 42 * 1024
 FAILURE_CHARS_MAX: Final = 200
+
+
+def memory_kib() -> int:
+    """Return the memory that this process holds now, its peak where the system tells only that."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+    except (OSError, ValueError, IndexError):
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak // 1024 if sys.platform == "darwin" else peak
 
 
 class Turn:
@@ -54,6 +70,8 @@ class Ingesting(threading.Thread):
         self.failure = ""
         self.worked_at = self._looked_at = time.monotonic()
         self._in_a_row = 0
+        self._doubts = 0
+        self._doubted = False
         app.between = turn.give_way
 
     def run(self) -> None:
@@ -63,6 +81,21 @@ class Ingesting(threading.Thread):
                 self._round()
             else:
                 self._rest(POLL_S)
+
+    def doubt(self) -> None:
+        """Somebody found the index missing or broken. The connection that writes may not see it: it opens again."""
+        self._doubts += 1
+        self.due.set()
+        self.wake.set()
+
+    def _look_again(self) -> None:
+        """Close the index, so that the round finds out what is wrong; when it found nothing, make the index anew."""
+        again, self._doubts = self._doubted, 0
+        self._doubted = True
+        self.app.close()
+        if again:
+            self._doubted = False
+            self.app.rebuild()
 
     def _rest(self, seconds: float) -> None:
         self.wake.wait(seconds)
@@ -84,6 +117,8 @@ class Ingesting(threading.Thread):
             self._looked_at, self.app.catch_up = now, True
         self.due.clear()
         try:
+            if self._doubts:
+                self._look_again()
             worked = self.app.work_once()
         except Exception as error:
             # A full disk or a locked index passes, a mistake of ours must not end the captures: they wait in the spool.
@@ -94,6 +129,8 @@ class Ingesting(threading.Thread):
             self.leave.wait(min(BACKOFF_S_MAX, 0.5 * 2 ** min(self._in_a_row, 8)))
             return
         self._in_a_row = 0
+        if memory_kib() > MEMORY_KIB_MAX:
+            self.app.close()
         if worked:
             self.ingested += worked
             self.worked_at = time.monotonic()

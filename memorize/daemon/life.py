@@ -143,7 +143,7 @@ def spawn(home: Home, environ: Mapping[str, str] | None = None) -> None:
     All three streams are on the null device, other descriptors are closed, the session is its own and the environment
     holds only what it needs: whoever starts it can reach end-of-file and leave at once, and no key is kept.
     """
-    subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-I", "-c", daemon_program(), "serve"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -153,6 +153,7 @@ def spawn(home: Home, environ: Mapping[str, str] | None = None) -> None:
         start_new_session=True,
         env={**kept(os.environ if environ is None else environ), "MEMORIZE_HOME": str(home.root)},
     )
+    process.returncode = 0  # nobody waits for it
 
 
 def wait_until_up(home: Home, timeout_s: float = START_S) -> Running | None:

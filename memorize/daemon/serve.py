@@ -22,12 +22,13 @@ from typing import Final, NamedTuple
 
 import msgpack
 
+import memorize
 from memorize import __version__
 from memorize.bootstrap import App, open_app
 from memorize.capture.memorize_hook import own_directory
 from memorize.daemon import life
 from memorize.daemon.answer import SILENCE, Answerer, seconds_for
-from memorize.daemon.ingesting import Ingesting, Turn
+from memorize.daemon.ingesting import Ingesting, Turn, memory_kib
 from memorize.errors import BadHome, Problem
 
 TICK_S: Final = 1.0
@@ -38,6 +39,7 @@ CONNECTIONS_MAX: Final = 64
 LEAVE_S: Final = 10.0
 # A thread that wants to run gets its turn within this time, so an answer is not held up by a batch in the making.
 SWITCH_S: Final = 0.0005
+_PROGRAM: Final = Path(memorize.__file__)
 
 
 class Question(NamedTuple):
@@ -57,7 +59,7 @@ class Answering(threading.Thread):
         super().__init__(name="answer", daemon=True)
         self.questions: queue.Queue[Question | None] = queue.Queue(CONNECTIONS_MAX)
         self.late = 0
-        self._answerer = Answerer(app)
+        self.answerer = Answerer(app)
         self._ingesting = ingesting
         self._turn = turn
 
@@ -71,6 +73,7 @@ class Answering(threading.Thread):
 
     def run(self) -> None:
         """Answer until told to leave by a None."""
+        self.answerer.warm()
         while (question := self.questions.get()) is not None:
             with question.wire, self._turn:
                 if time.monotonic() - question.asked_at < question.seconds:
@@ -78,18 +81,18 @@ class Answering(threading.Thread):
                 else:
                     self.late += 1
             self._ingesting.wake.set()
-        self._answerer.close()
+        self.answerer.close()
 
     def _answer(self, question: Question) -> None:
-        answer = self._answerer.answer(question.name)
+        answer = self.answerer.answer(question.name)
         if answer is None:
-            self._ingesting.due.set()  # it mends the index
+            self._ingesting.doubt()
         in_time = time.monotonic() - question.asked_at < question.seconds
         if in_time and reply(question.wire, (answer or SILENCE).text):
-            self._answerer.printed(answer or SILENCE)
+            self.answerer.printed(answer or SILENCE)
         else:
             self.late += 1
-            self._answerer.missed(answer or SILENCE)
+            self.answerer.missed(answer or SILENCE)
 
 
 class _Client:
@@ -124,6 +127,7 @@ class Server:
         self.listener.listen(CONNECTIONS_MAX)
         self.listener.setblocking(False)
         self._file = _file_of(self.path)
+        self._program = _file_of(_PROGRAM)
 
     def quiet_s(self) -> float:
         """Seconds since the last request or the last ingested event."""
@@ -143,8 +147,12 @@ class Server:
         self._close()
 
     def _reachable(self) -> bool:
-        """Without its socket or its threads a daemon is of no use to anybody, and keeps another one from serving."""
-        return _file_of(self.path) == self._file and self.ingesting.is_alive() and self.answering.is_alive()
+        """Without its socket or its threads a daemon is of no use, and keeps another one from serving.
+
+        When the program was replaced by another version, the next session start is to meet that one.
+        """
+        as_it_was = _file_of(self.path) == self._file and _file_of(_PROGRAM) == self._program
+        return as_it_was and self.ingesting.is_alive() and self.answering.is_alive()
 
     def _turn(self, seconds: float) -> None:
         for key, _ in self.selector.select(seconds):
@@ -220,8 +228,8 @@ class Server:
             ingested=self.ingesting.ingested,
             memory_kib=memory_kib(),
             late=self.answering.late,
-            failures=self.ingesting.failures,
-            failure=self.ingesting.failure,
+            failures=self.ingesting.failures + self.answering.answerer.failures,
+            failure=self.ingesting.failure or self.answering.answerer.failure,
         )
         packed: bytes = msgpack.packb(told._asdict())
         return packed
@@ -231,6 +239,8 @@ class Server:
         if _file_of(self.path) == self._file:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+                if self.path.parent != self.app.home.hook:
+                    self.path.parent.rmdir()
         self.ingesting.leave.set()
         self.ingesting.wake.set()
         for _ in range(CONNECTIONS_MAX):
@@ -255,18 +265,6 @@ def reply(wire: socket.socket, text: bytes) -> bool:
     except OSError:
         return False
     return True
-
-
-def memory_kib() -> int:
-    """Return the memory that this process holds now, its peak where the system tells only that."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") // 1024
-    except (OSError, ValueError, IndexError):
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak // 1024 if sys.platform == "darwin" else peak
 
 
 def _file_of(path: Path) -> tuple[int, int]:
