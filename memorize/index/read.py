@@ -219,7 +219,8 @@ class Reader:
                 parts.append("(e.kind = ? or (e.kind >= ? and e.kind < ?))")
                 values += [kind, f"{kind.rstrip('.')}.", f"{kind.rstrip('.')}/"]
             if session is not None:
-                parts.append("e.session = ?")
+                # The index by session leaves out events without one, and wants to be told that none is meant.
+                parts.append("e.session = ? and e.session <> ''" if session else "e.session = ?")
                 values.append(session)
             if project is not None:
                 keys = self._family(project)

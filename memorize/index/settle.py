@@ -99,9 +99,9 @@ def _forget_prompt(connection: sqlite3.Connection, session: str, lamport: int) -
     """Take the words of a prompt from the replies that were indexed beside it."""
     connection.execute("update sessions set prompt = '' where session = ? and prompt_lamport = ?", (session, lamport))
     replies = connection.execute(
-        "select n from events where session = ? and kind = ? and lamport > ?"
-        " and lamport < coalesce((select min(lamport) from events where session = ? and kind = ? and lamport > ?),"
-        " 9223372036854775807)",
+        "select n from events where session = ? and session <> '' and kind = ? and lamport > ?"
+        " and lamport < coalesce((select min(lamport) from events where session = ? and session <> '' and kind = ?"
+        " and lamport > ?), 9223372036854775807)",
         (session, model.OBSERVED_REPLY, lamport, session, model.OBSERVED_PROMPT, lamport),
     ).fetchall()
     connection.executemany("update observation_fts set before = '' where rowid = ?", replies)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Final, NamedTuple
 
+# The index by session leaves out events without one, and SQLite takes it only when a query says so, too.
 _UNCLAIMED: Final = (
-    "e.kind >= 'observed.' and e.kind < 'observed/' and e.held and not e.malformed"
+    "e.session <> '' and e.kind >= 'observed.' and e.kind < 'observed/' and e.held and not e.malformed"
     " and not exists(select 1 from claimed c where c.source = e.id)"
     " and not exists(select 1 from aliases a where a.id = e.id)"
     " and not exists(select 1 from erased x where x.id = e.id)"
