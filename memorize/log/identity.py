@@ -255,6 +255,7 @@ def _save_new(home: Home, files: Files, identity: Identity) -> Identity:
 def _make_key(home: Home, files: Files, store: bytes) -> None:
     directory, path = str(home.keys), str(key_path(home, store))
     if os.path.basename(path) in files.names(directory):  # noqa: PTH119
+        files.sync_dir(directory)  # who made it may have died before its name was durable
         return
     beside = path + ".new"
     if os.path.basename(beside) in files.names(directory):  # noqa: PTH119
