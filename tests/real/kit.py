@@ -147,7 +147,7 @@ class Machine:
 
     def _codex_settings(self) -> None:
         (self.home / ".codex" / "config.toml").write_text(
-            f'model = "stand-in"\nmodel_provider = "standin"\ncheck_for_update_on_startup = false\n'
+            f'model = "gpt-5.5"\nmodel_provider = "standin"\ncheck_for_update_on_startup = false\n'
             f'[model_providers.standin]\nname = "standin"\nbase_url = "http://127.0.0.1:{self.port}/v1"\n'
             f'env_key = "STANDIN_KEY"\nwire_api = "responses"\nrequest_max_retries = 1\n'
             f"[analytics]\nenabled = false\n[feedback]\nenabled = false\n",

@@ -93,7 +93,8 @@ def test_what_one_session_decided_the_next_is_told_once_and_before_its_first_ans
     assert context.count("<memorize-context") == 1
     assert sum(text.count(DECISION) for text in heard) == 1
     assert context.count(CONSTRAINT) == 1
-    assert "`make deploy`" in context
+    if first == "claude":  # Codex does not say how a command ended
+        assert "`make deploy`" in context
     assert f'project="{machine.project.name}"' in context
     if second == "codex":  # Claude Code itself puts what a session start says behind the first prompt
         assert heard.index(context) < heard.index(QUESTION)
