@@ -33,8 +33,8 @@ from tests.log.disk import PARENT, Disk, Killed, Site
 from tests.log.fakes import MemoryProjection, no_machine, note
 
 HOME = Home(Path(f"{PARENT}/memorize"))
-LIMIT = count("power cuts tried at one step", quick=2, full=150)
-AFTER_KILL_LIMIT = count("power cuts tried at one step of a recovery", quick=1, full=4)
+LIMIT = count("power cuts tried at one step", quick=2, full=40)
+AFTER_KILL_LIMIT = count("power cuts tried at one step of a recovery", quick=1, full=2)
 CONTROL_LIMIT = 10
 DAY_MS = 25 * 3600 * 1000
 
@@ -323,7 +323,7 @@ def test_no_power_cut_loses_or_doubles_anything(script: str) -> None:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_no_kill_and_no_power_cut_during_the_recovery_after_it_loses_anything(script: str) -> None:
     answers = []
-    for at in range(1, _length(script), count("every n-th step killed", quick=17, full=1)):
+    for at in range(1, _length(script), count("every n-th step killed", quick=17, full=2)):
         moments, _ = _moments(_killed(script, at), Stage(Disk(), Ledger()))
         answers += [(at, answer) for answer in _losing(moments[-1:] + moments[:-1], AFTER_KILL_LIMIT)]
     count(f"disks after a kill and a power cut, {script}", len(answers), len(answers))
@@ -336,7 +336,7 @@ def test_no_second_power_cut_during_the_recovery_loses_anything(script: str) -> 
     moments, _ = _moments(SCRIPTS[script], Stage(Disk(), Ledger()))
     chance = random.Random(2026)
     answers = []
-    for turn in range(count("second power cuts, recoveries", quick=2, full=60)):
+    for turn in range(count("second power cuts, recoveries", quick=2, full=20)):
         moment = chance.choice(moments)
         disk = chance.choice(list(moment.disk.cuts(8, turn)))
         ledger = moment.ledger.copy()
