@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from memorize.log.placed import redact_placed
 from memorize.log.secret_forms import (
     AUTHORIZATION,
     BEFORE,
@@ -173,7 +174,7 @@ def _once(text: str) -> str:
         if "uthorization" in text or "UTHORIZATION" in text:
             text = AUTHORIZATION.sub(lambda match: match["lead"] + PLACEHOLDER.format("authorization"), text)
         text = _assignments(text)
-    return text
+    return redact_placed(text)
 
 
 def _token(match: re.Match[str]) -> str:
