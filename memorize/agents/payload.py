@@ -18,7 +18,7 @@ from memorize.log.spool import Unreadable
 from memorize.model import Capture
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|"', re.DOTALL)
-_PRIVATE: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}private\s{0,9}>", re.IGNORECASE)
+_PRIVATE: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 _OWN: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}memorize-context\b[^<>]*>", re.IGNORECASE)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # Text beyond the kept part that is still redacted with it, so that no cut falls inside a secret and hides its start.

@@ -47,6 +47,22 @@ def test_nothing_forgotten_comes_back_but_by_restore(person: Person) -> None:
     assert [item["text"] for item in person.gets("list")["items"]] == ["Deploy on Mondays."]
 
 
+def test_forgetting_a_version_in_the_middle_brings_no_older_one_back(person: Person) -> None:
+    first = person.remembers("Deploy on Fridays.")
+    second = person.gets("edit", first, "Deploy on Mondays.")["id"]
+    person.gets("edit", second, "Deploy daily.")
+    person.gets("forget", second)
+    assert [item["text"] for item in person.gets("list")["items"]] == ["Deploy daily."]
+
+
+def test_forgetting_after_an_undone_edit_leaves_what_was_brought_back(person: Person) -> None:
+    first = person.remembers("Deploy on Fridays.")
+    second = person.gets("edit", first, "Deploy on Mondays.")["id"]
+    person.gets("restore", first)
+    person.gets("forget", second)
+    assert [item["text"] for item in person.gets("list")["items"]] == ["Deploy on Fridays."]
+
+
 def test_an_undone_edit_brings_the_old_text_back(person: Person) -> None:
     old = person.remembers("Deploy on Fridays.")
     person.gets("edit", old, "Deploy on Mondays.")
