@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,13 @@ def test_a_broken_configuration_is_refused_before_anything_is_written(tmp_path: 
     with pytest.raises(BadConfig):
         open_app({"MEMORIZE_HOME": str(home)})
     assert [path.name for path in home.iterdir()] == ["config.toml"]
+
+
+def test_a_removed_segments_folder_is_made_again_and_captures_go_on(app: App, project: Path) -> None:
+    remember(app, project, "Lost with its folder.")
+    app.close()
+    shutil.rmtree(app.home.segments)
+    later = open_app({"MEMORIZE_HOME": str(app.home.root)})
+    identity = remember(later, project, "계속된다.")
+    assert later.group(identity).text == "계속된다."
+    assert [hit.row.text for hit in later.search("", None).hits] == ["계속된다."]

@@ -326,7 +326,8 @@ class Ingester:
             try:
                 pairs += self._chain.events(item.drafts, item.origin, known, active.marker)
             except Unreadable:
-                bad.append(item.name)
+                if item.name:  # the greeting has no file
+                    bad.append(item.name)
                 continue
             done.append(item.name)
         done = done[len(hello) :]
