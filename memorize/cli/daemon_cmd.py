@@ -14,9 +14,11 @@ from memorize.errors import NoDaemon
 @json_option
 def command(what: str, as_json: bool) -> None:
     """Start or stop the daemon, or show its status (the default). It leaves by itself when idle."""
-    home = app().home
+    parts = app()
+    home = parts.home
     stopped = False
     if what == "start":
+        parts.identity  # noqa: B018 - says what is wrong with the state directory, where the daemon would be silent
         running: life.Running | None = life.start(home)
     elif what == "stop":
         running, stopped = None, life.stop(home)

@@ -127,7 +127,7 @@ class Server:
         self.listener.listen(CONNECTIONS_MAX)
         self.listener.setblocking(False)
         self._file = _file_of(self.path)
-        self._program = _file_of(_PROGRAM)
+        self._made_of = self._sources()
 
     def quiet_s(self) -> float:
         """Seconds since the last request or the last ingested event."""
@@ -149,10 +149,13 @@ class Server:
     def _reachable(self) -> bool:
         """Without its socket or its threads a daemon is of no use, and keeps another one from serving.
 
-        When the program was replaced by another version, the next session start is to meet that one.
+        When the program or the configuration was replaced, the next session start is to meet the new one.
         """
-        as_it_was = _file_of(self.path) == self._file and _file_of(_PROGRAM) == self._program
+        as_it_was = _file_of(self.path) == self._file and self._sources() == self._made_of
         return as_it_was and self.ingesting.is_alive() and self.answering.is_alive()
+
+    def _sources(self) -> tuple[object, ...]:
+        return _file_of(_PROGRAM), _change_of(self.app.home.config)
 
     def _turn(self, seconds: float) -> None:
         for key, _ in self.selector.select(seconds):
@@ -273,6 +276,14 @@ def _file_of(path: Path) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return found.st_dev, found.st_ino
+
+
+def _change_of(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return found.st_mtime_ns, found.st_size
 
 
 def _own_folder(folder: Path, hook: Path) -> None:

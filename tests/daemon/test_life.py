@@ -156,6 +156,13 @@ def test_a_daemon_whose_program_was_replaced_leaves(place: Place, tmp_path: Path
     assert process.wait(PATIENCE_S) == 0
 
 
+def test_a_daemon_whose_configuration_changed_leaves(place: Place) -> None:
+    process = place.launch()
+    place.running()
+    place.home.config.write_text('[daemon]\nstart = "never"\n', encoding="utf-8")
+    assert process.wait(PATIENCE_S) == 0
+
+
 def test_what_another_version_says_of_itself_is_understood_as_far_as_it_goes(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
