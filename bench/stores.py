@@ -214,7 +214,7 @@ class Filler:
             self.app.home, self.app.files, self.clock, self.app.identity, self.app.normalise, self._projection
         )
         place = self.app.place(str(project))
-        self._seen = self.app.seen(place)
+        self._seen = self.app.intake.projects(place)
         self._projects = [
             place.project,
             *(f"{self._author.chance.getrandbits(128):032x}" for _ in range(_PROJECTS - 1)),

@@ -100,10 +100,7 @@ def load() -> float:
 
 
 def pace_ms() -> float:
-    """Return the processor time in ms of a fixed piece of Python: how fast this machine is at this moment.
-
-    Two cores that share their arithmetic are slower when both work, and processor time does not show that.
-    """
+    """Return the processor time in ms of a fixed piece of Python: how fast this machine is at this moment."""
     times = []
     for _ in range(5):
         begun = time.process_time()
