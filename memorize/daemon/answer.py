@@ -109,8 +109,10 @@ class Answerer:
         """Load what the first answer would have to wait for."""
         for name in agents.names():
             agents.agent(name)
-        with contextlib.suppress(Problem, OSError, sqlite3.Error):
+        try:
             self._view().counts()
+        except Exception:  # the first answer will tell
+            self.close()
 
     def answer(self, name: str) -> Answer | None:
         """Return what the hook is to print; None when the index is not there or broken. Never raises."""
@@ -124,9 +126,13 @@ class Answerer:
             self.close()
             if isinstance(error, IndexDamaged) or _is_damage(error):
                 return None
-            self.failures += 1
-            self.failure = f"{type(error).__name__}: {error}"
+            self.failed(error)
             return SILENCE
+
+    def failed(self, error: Exception) -> None:
+        """Count what should not have happened; ``status`` tells it."""
+        self.failures += 1
+        self.failure = f"{type(error).__name__}: {error}"
 
     def printed(self, answer: Answer) -> None:
         """Note that the hook took the answer."""
@@ -185,7 +191,7 @@ class Answerer:
     def _prompt(self, view: Reader, place: Place, told: frozenset[bytes], text: str) -> Context:
         query = Query(view.connection, view.observation_text)
         now = self.app.clock.wall_ms()
-        hits = silence.answers(query, text, query.family(place.project), now, told, self.app.weights)
+        hits = silence.answers(query, text, query.family(self.app.known_as(place, view)), now, told, self.app.weights)
         return prompt_context(hits, now)
 
     def _view(self) -> Reader:

@@ -76,14 +76,17 @@ class Answering(threading.Thread):
         self.answerer.warm()
         while (question := self.questions.get()) is not None:
             with question.wire, self._turn:
-                if time.monotonic() - question.asked_at < question.seconds:
+                try:
                     self._answer(question)
-                else:
-                    self.late += 1
+                except Exception as error:
+                    self.answerer.failed(error)
             self._ingesting.wake.set()
         self.answerer.close()
 
     def _answer(self, question: Question) -> None:
+        if time.monotonic() - question.asked_at >= question.seconds:
+            self.late += 1  # nobody waits for it any more
+            return
         answer = self.answerer.answer(question.name)
         if answer is None:
             self._ingesting.doubt()
@@ -117,7 +120,7 @@ class Server:
         self.ingesting = Ingesting(app, turn)
         self.answering = Answering(app, self.ingesting, turn)
         self.selector = selectors.DefaultSelector()
-        self.clients: dict[socket.socket, _Client] = {}
+        self.clients: dict[object, _Client] = {}
         self.path = Path(life.endpoint(app.home))
         _own_folder(self.path.parent, app.home.hook)
         self.path.unlink(missing_ok=True)
@@ -161,8 +164,8 @@ class Server:
         for key, _ in self.selector.select(seconds):
             if key.fileobj is self.listener:
                 self._accept()
-            elif isinstance(key.fileobj, socket.socket):
-                self._hear(self.clients[key.fileobj])
+            elif (client := self.clients.get(key.fileobj)) is not None:  # else it just made room for another one
+                self._hear(client)
         now = time.monotonic()
         for client in [one for one in self.clients.values() if now - one.since > REQUEST_S]:
             self._drop(client).close()

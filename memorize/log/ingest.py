@@ -38,6 +38,7 @@ from memorize.paths import Home
 
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 LOCK_WAIT_S: Final = 5.0
+LISTED_MAX: Final = 16_384  # names kept from one limited run to the next, 2.5 MB
 READS: Final = (1,)  # generations of the format that this program reads
 
 Normalise = Callable[[Capture], Sequence[Draft]]
@@ -68,8 +69,8 @@ class IngestReport(NamedTuple):
 
     ``files``: spool files that are done with. ``events``: events written. ``known``: drafts that were in the log
     already. ``bad``: files set aside. ``unread``: files that could not be read now and stay. ``left``: files still in
-    the spool. ``recovered``: events indexed that an earlier run had written. ``damages``: (file, damage) met in what
-    was read. ``unreadable``: received files that gave an input error.
+    the spool, at least. ``recovered``: events indexed that an earlier run had written. ``damages``: (file, damage) met
+    in what was read. ``unreadable``: received files that gave an input error.
     """
 
     files: int = 0
@@ -160,7 +161,7 @@ class Ingester:
         tally = _Tally()
         names = self._names(limit)
         todo = names if limit is None else names[:limit]
-        self._listed = names[len(todo) :] if limit is not None else []
+        self._listed = names[len(todo) : len(todo) + LISTED_MAX] if limit is not None else []
         at = 0
         while at < len(todo):
             at += self._batch(todo, at, tally)
