@@ -79,10 +79,17 @@ class CannotRead(Problem):
 
 
 class CannotWrite(Problem):
-    """{path} cannot be written: {detail}. What was captured stays in the spool and is not lost."""
+    """{path} cannot be written: {detail}. Nothing that was kept before is lost."""
 
     exit = 24
     hint = "free some space or mend the rights, then run the command again"
+
+
+class NotKept(CannotWrite):
+    """{path} cannot be written: {detail}. What was given now was not kept."""
+
+    exit = 15
+    hint = "free some space or mend the rights, then give it once more"
 
 
 class Busy(Problem):
@@ -90,6 +97,13 @@ class Busy(Problem):
 
     exit = 25
     hint = 'wait for it, or look with "memorize status"'
+
+
+class IndexBusy(Busy):
+    """The index {path} is locked by another program; nothing was changed and nothing is lost."""
+
+    exit = 34
+    hint = "let that program end, then run the command again"
 
 
 class NotWritten(Problem):
@@ -153,3 +167,15 @@ class DaemonStays(Problem):
 
     exit = 29
     hint = "end that process; nothing is lost by it"
+
+
+class Deferred(Exception):
+    """What was given is kept in the spool, but could not be taken in now: ``reason`` tells why.
+
+    It becomes part of the memory with the next command that gets through, so it must not be given again.
+    """
+
+    def __init__(self, reason: Problem) -> None:
+        """Keep what stood in the way."""
+        super().__init__(str(reason))
+        self.reason = reason

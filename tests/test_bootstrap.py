@@ -37,7 +37,7 @@ def drop(app: App, event: str, project: Path, agent: str = "claude", **fields: o
 def remember(app: App, project: Path, text: str, **fields: object) -> bytes:
     place = app.place(str(project))
     payload = changes.formed(text, "decision", "project", place.project, 7, **fields)
-    return app.append([*app.seen(place), *changes.remembered(payload)])[0]
+    return app.append(changes.remembered(payload), place=place)[0]
 
 
 def test_what_was_written_is_read_at_once(app: App, project: Path) -> None:

@@ -19,9 +19,9 @@ def command(wait: bool, directory: str | None, dry_run: bool, as_json: bool) -> 
     """Form memories from every open window: what was observed and no consolidation has read yet."""
     parts = app()
     parts.ingest()
-    project = parts.place(directory).project if directory else None
+    project = parts.here(directory).project if directory else None
     if dry_run:
-        _show([one for one in parts.open_windows() if project in (None, one.project)], as_json)
+        _show(parts.windows_of(project), as_json)
         return
     windows = memories = 0
     while True:
@@ -30,7 +30,7 @@ def command(wait: bool, directory: str | None, dry_run: bool, as_json: bool) -> 
         # Another worker may have been at it, and sessions go on meanwhile.
         if not wait or not report.windows:
             break
-    parts.refresh_briefs()
+    parts.changed("personal", "")
     if as_json:
         document({"windows": windows, "memories": memories, "extractor": "rules"})
         return

@@ -31,7 +31,7 @@ def command(directory: str, as_json: bool) -> None:
 
 
 def _facts(parts: App, directory: str) -> dict[str, Any]:
-    place = parts.place(directory)
+    place = parts.here(directory)
     counts = parts.reader().counts(place.project)
     waiting = parts.open_sessions()
     running = life.look(parts.home)

@@ -38,7 +38,7 @@ _ODD: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeErr
 _ROOMS: Final = ("memorize.index", "memorize.recall")
 
 
-def problem(error: sqlite3.Error, path: Path, busy_s: float = BUSY_S) -> Problem:
+def problem(error: sqlite3.Error, path: Path) -> Problem:
     """Return what an error of SQLite means: busy, a disk that refuses, else a damaged index."""
     full = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     code = full & 0xFF
@@ -67,14 +67,14 @@ def _modules(traceback: TracebackType | None) -> Iterator[str]:
 
 
 @contextmanager
-def guard(path: Path, busy_s: float = BUSY_S) -> Iterator[None]:
+def guard(path: Path) -> Iterator[None]:
     """Turn what SQLite says inside into a problem: IndexDamaged, Busy or CannotWrite."""
     try:
         yield
     except sqlite3.ProgrammingError:
         raise
     except sqlite3.Error as error:
-        raise problem(error, path, busy_s) from error
+        raise problem(error, path) from error
 
 
 class GuardedCursor(sqlite3.Cursor):
@@ -119,11 +119,10 @@ class GuardedConnection(sqlite3.Connection):
     """A connection for reading: whatever is asked through it raises problems. ``path`` is named in them."""
 
     path: Path = Path()
-    busy_s: float = BUSY_S
 
     def guard(self) -> AbstractContextManager[None]:
         """Return what turns errors of SQLite into problems."""
-        return guard(self.path, self.busy_s)
+        return guard(self.path)
 
     def cursor(self, factory: Any = GuardedCursor) -> Any:
         """Return a guarded cursor."""

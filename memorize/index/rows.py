@@ -193,6 +193,9 @@ class Telling:
             self._project_seen(event, payload)
         elif kind == model.CONTEXT_DELIVERED:
             self._delivered(n, payload)
+        elif kind == model.DEVICE_HELLO:
+            greeting = (header.replica, string(payload, "device"))
+            self._connection.execute("insert or ignore into replicas values(?, ?)", greeting)
 
     def write(self) -> None:
         """Write the rows collected so far."""

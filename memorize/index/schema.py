@@ -150,7 +150,7 @@ def create(path: Path) -> sqlite3.Connection:
 def open_write(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """Open the index for its one writer. Raises IndexMissing, IndexDamaged, Busy or CannotWrite."""
     _must_exist(path)
-    with guard(path, busy_s):
+    with guard(path):
         connection = _connect(path, "rw", busy_s, sqlite3.Connection)
         try:
             _check(connection, path)
@@ -161,15 +161,26 @@ def open_write(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     return connection
 
 
-def open_read(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
+def open_read(path: Path, busy_s: float = BUSY_S, *, as_it_lies: bool = False) -> sqlite3.Connection:
     """Open the index for reading; it is never created or changed. Raises as ``open_write`` does.
 
-    Everything that is asked through the connection later raises IndexDamaged, Busy or CannotWrite, too.
+    Everything that is asked through the connection later raises IndexDamaged, Busy or CannotWrite, too. Also readers
+    need a few pages on the disk: with ``as_it_lies`` the file is read without them when a full disk refuses them. Such
+    a connection sees no changes and must not be kept.
     """
     _must_exist(path)
-    with guard(path, busy_s):
-        connection = _connect(path, "ro", busy_s, GuardedConnection)
-        connection.path, connection.busy_s = path, busy_s
+    try:
+        return _open_read(path, "ro", busy_s)
+    except CannotWrite:
+        if not as_it_lies or _waits(path):
+            raise
+        return _open_read(path, "ro&immutable=1", busy_s)
+
+
+def _open_read(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
+    with guard(path):
+        connection = _connect(path, mode, busy_s, GuardedConnection)
+        connection.path = path
         try:
             _check(connection, path)
             connection.execute("pragma query_only = on")
@@ -177,6 +188,14 @@ def open_read(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _waits(path: Path) -> bool:
+    """Tell whether changes lie beside the index that are not in the file yet."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _must_exist(path: Path) -> None:

@@ -280,7 +280,8 @@ def _from_hex(text: str) -> bytes:
 
 def _problem(home: Home, error: OSError) -> Exception:
     detail = error.strerror or str(error)
-    if isinstance(error, NotADirectoryError | FileExistsError | PermissionError):
+    # A directory that cannot be made is one that cannot be used; a full disk is another matter.
+    if isinstance(error, NotADirectoryError | FileExistsError | PermissionError | FileNotFoundError):
         return BadHome(path=str(home.root), detail=detail)
     if error.filename is not None and os.fspath(error.filename) == str(home.identity):
         return CannotRead(path=str(home.identity), detail=detail)
