@@ -120,6 +120,8 @@ def _notes(
         notes.append(traces.codex_forms(here.root))
         if project is not None and agent.settings(here.root, None).resolve() in records:
             notes.append("Codex has our hooks in your own settings too and runs both: in this project all comes twice.")
+    if project is not None:
+        notes.append(traces.not_ignored(path, project))
     return [note for note in notes if note]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from memorize.agents.hookline import hook_line
-from memorize.errors import CannotRead, CannotWrite, HookFails
+from memorize.errors import BadHome, CannotRead, CannotWrite, HookFails
 from memorize.paths import Home
 
 _TRIAL_S: Final = 20
@@ -71,10 +71,12 @@ def _sync_folder(folder: Path) -> None:
 
 
 def make_private(*folders: Path) -> None:
-    """Make directories that nobody else can look into. Raises ``CannotWrite``."""
+    """Make directories that nobody else can look into. Raises ``CannotWrite``; ``BadHome`` where none can be."""
     for folder in folders:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
+            raise BadHome(path=folder, detail=error.strerror or error) from None
         except OSError as error:
             raise CannotWrite(path=folder, detail=error.strerror or error) from None
 

@@ -357,8 +357,7 @@ def _root(program: str) -> str:
     root = _env("MEMORIZE_HOME").replace(_SLASH, "/")
     if root[:2] == "~/":
         root = _env("HOME").replace(_SLASH, "/") + root[1:]
-    # A relative path would be another directory wherever an agent is started.
-    absolute = root[:1] == "/" or root[1:2] == ":"
+    absolute = root[:1] == "/" or root[1:2] == ":"  # a relative path would be another one in every directory
     return root.rstrip("/") if absolute else program.replace(_SLASH, "/").rsplit("/", 2)[0]
 
 
