@@ -22,14 +22,14 @@ _FOLLOWS: Final = b"daemon.start = never\n"
 _DAEMON: Final = '''"""Serves, in an environment without the keys and marks of whoever started it."""
 import os
 import sys
-if sys.argv[1:] != ["serve"]:
+if not sys.argv[1:]:
     kept = {{k: v for k, v in os.environ.items() if k in {names!r} or k.startswith({beginnings!r})}}
     os.execve(sys.executable, [sys.executable, "-I", __file__, "serve"], {{**kept, **{thrift!r}}})
 os.closerange(3, 1024)
 if {site!r} not in sys.path:
     sys.path.insert(0, {site!r})
 from memorize.daemon.serve import main
-raise SystemExit(main(["serve"]))
+raise SystemExit(main(sys.argv[1:]))
 '''
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Final
 
+from memorize.agents.hookfiles import daemon_program, kept
 from memorize.bootstrap import App
+from memorize.errors import IndexDamaged
 
 POLL_S: Final = 0.25
+CHILD_POLL_S: Final = 0.05
 # A round without anything in the spool: what other processes wrote, what died, a day-old segment.
 ROUND_S: Final = 60.0
 BACKOFF_S_MAX: Final = 30.0
@@ -30,6 +34,15 @@ def memory_kib() -> int:
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak // 1024 if sys.platform == "darwin" else peak
+
+
+def give_back() -> None:
+    """Give freed memory back to the system, where the C library knows how: holes between what is used stay else."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 class Turn:
@@ -71,7 +84,7 @@ class Ingesting(threading.Thread):
         self.worked_at = self._looked_at = time.monotonic()
         self._in_a_row = 0
         self._doubts = 0
-        self._doubted = False
+        self._doubted = 0
         app.between = turn.give_way
 
     def run(self) -> None:
@@ -88,14 +101,34 @@ class Ingesting(threading.Thread):
         self.due.set()
         self.wake.set()
 
-    def _look_again(self) -> None:
-        """Close the index, so that the round finds out what is wrong; when it found nothing, make the index anew."""
-        again, self._doubts = self._doubted, 0
-        self._doubted = True
+    def _look_at_index(self) -> None:
+        """Make the index anew when it is not there or broken. A doubt that opening it does not settle counts, too."""
+        doubts, self._doubts = self._doubts, 0
+        if doubts:
+            self.app.close()
+            self._doubted += 1
+        try:
+            self.app.projector.top()
+        except IndexDamaged:
+            self._doubted = 2
+        if self._doubted >= 2:
+            self._doubted = 0
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        """Let a process of its own do it: it needs several times the memory that a daemon may keep."""
         self.app.close()
-        if again:
-            self._doubted = False
-            self.app.rebuild()
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-c", daemon_program(), "rebuild"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**kept(os.environ), "MEMORIZE_HOME": str(self.app.home.root)},
+        )
+        while child.poll() is None:
+            if self.leave.wait(CHILD_POLL_S):
+                child.kill()
+                child.wait()
 
     def _rest(self, seconds: float) -> None:
         self.wake.wait(seconds)
@@ -112,13 +145,15 @@ class Ingesting(threading.Thread):
             return False
 
     def _round(self) -> None:
+        if not self.app.home.identity.exists():
+            self.leave.set()  # somebody deleted the state directory, and we must not make it again
+            return
         now = time.monotonic()
         if now - self._looked_at >= ROUND_S:
             self._looked_at, self.app.catch_up = now, True
         self.due.clear()
         try:
-            if self._doubts:
-                self._look_again()
+            self._look_at_index()
             worked = self.app.work_once()
         except Exception as error:
             # A full disk or a locked index passes, a mistake of ours must not end the captures: they wait in the spool.
@@ -131,6 +166,7 @@ class Ingesting(threading.Thread):
         self._in_a_row = 0
         if memory_kib() > MEMORY_KIB_MAX:
             self.app.close()
+            give_back()
         if worked:
             self.ingested += worked
             self.worked_at = time.monotonic()

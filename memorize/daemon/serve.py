@@ -319,13 +319,16 @@ def _serve(app: App) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve (``serve``), or do one round of work and leave (``once``). Silent: there is nobody to read."""
+    """Serve (``serve``), do what there is to do (``once``), or make the index anew (``rebuild``). Silent."""
     mode = (sys.argv[1:] if arguments is None else arguments) or ["serve"]
     try:
         app = open_app(os.environ)
         if mode == ["once"]:
             while app.work_once():
                 pass
+            return 0
+        if mode == ["rebuild"]:
+            app.rebuild()
             return 0
         os.umask(0o077)
         os.chdir("/")

@@ -78,8 +78,8 @@ def test_a_daemon_without_its_socket_leaves(place: Place) -> None:
 
 def test_a_daemon_whose_state_directory_is_deleted_leaves_and_does_not_make_it_again(place: Place) -> None:
     process = place.launch()
-    place.running()
-    place.drained()
+    place.capture("Stop", "s", last_assistant_message="끝")
+    until(lambda: place.running().ingested, "the first round is over")
     shutil.rmtree(place.home.root, ignore_errors=True)
     shutil.rmtree(place.home.root, ignore_errors=True)
     process.wait(PATIENCE_S)

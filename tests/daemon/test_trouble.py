@@ -163,6 +163,7 @@ class Stumbling:
 
     def __init__(self, home: object) -> None:
         self.home = home
+        self.projector = SimpleNamespace(top=lambda: 0)
         self.catch_up = False
         self.between = lambda: None
         self.rounds = 0
@@ -186,6 +187,7 @@ class Stumbling:
 
 
 def test_no_error_ends_the_ingesting(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.home.identity.touch()
     monkeypatch.setattr(ingesting, "BACKOFF_S_MAX", 0.01)
     app: Any = Stumbling(place.home)
     thread = Ingesting(app, Turn())
@@ -213,9 +215,15 @@ def test_ingesting_gives_way_to_an_answer_but_not_for_ever() -> None:
 
 
 def test_an_empty_spool_is_looked_at_without_a_round(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.home.identity.touch()
     monkeypatch.setattr(ingesting, "POLL_S", 0.01)
     app: Any = SimpleNamespace(
-        home=place.home, catch_up=False, between=None, work_once=lambda: rounds.append(1) or 0, close=lambda: None
+        home=place.home,
+        projector=SimpleNamespace(top=lambda: 0),
+        catch_up=False,
+        between=None,
+        work_once=lambda: rounds.append(1) or 0,
+        close=lambda: None,
     )
     rounds: list[int] = []
     thread = Ingesting(app, Turn())
