@@ -16,6 +16,8 @@ import msgpack
 from memorize import ids, model
 
 MEMORIES: Final = "memory_fts"
+LIVE: Final = "live"
+EXPIRED: Final = "expired"
 OBSERVATIONS: Final = "observation_fts"
 
 # The columns of Row, in its order; s is shown, m the memory that speaks for it.
@@ -49,7 +51,7 @@ class Row(NamedTuple):
     """A memory as it is shown, or an observation (``kind`` begins with ``observed.``). ``doc`` is its local number.
 
     ``recency`` is in ms since 1970; ``disputed`` are the ids of the memories it contradicts; ``status`` is ``live``
-    for all that is shown.
+    for all that is shown, until it expires.
     """
 
     doc: int
@@ -68,7 +70,12 @@ class Row(NamedTuple):
     expires_at: int | None
     disputed: tuple[bytes, ...]
     sources: tuple[bytes, ...]
-    status: str = "live"
+    status: str = LIVE
+
+    def at(self, now_ms: int) -> Row:
+        """Return the row as it stands at a time: what has expired is not live any more."""
+        over = self.expires_at is not None and self.expires_at <= now_ms
+        return self._replace(status=EXPIRED) if over and self.status == LIVE else self
 
 
 class Candidate(NamedTuple):
@@ -81,12 +88,16 @@ class Candidate(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What to look in: project keys (none = every project), scopes, kinds (none = all), and the dead ones too."""
+    """What to look in: project keys (none = every project), scopes, kinds (none = all), and the dead ones too.
+
+    At ``now_ms`` what has expired is dead; without it nothing expires.
+    """
 
     projects: tuple[str, ...] = ()
     scopes: tuple[str, ...] = model.SCOPES
     kinds: tuple[str, ...] = ()
     dead: bool = False
+    now_ms: int | None = None
 
 
 class _Filter(NamedTuple):
@@ -322,6 +333,9 @@ class Query:
         if scope.kinds:
             sql += f" and {kind} in ({_marks(scope.kinds)})"
             values += scope.kinds
+        if scope.now_ms is not None and not scope.dead:
+            sql += " and (s.expires_at is null or s.expires_at > ?)"
+            values.append(scope.now_ms)
         return _Filter(f"{sql} and {_DEAD}" if scope.dead else sql, tuple(values))
 
     def _observations_filter(self, scope: Scope) -> _Filter:
