@@ -6,13 +6,16 @@ import click
 
 from memorize.cli.console import app, document, json_option, say
 from memorize.consolidate.windows import Window
+from memorize.counted import counted
 
 WAIT_S = 600.0
 
 
 @click.command()
 @click.option("--wait", is_flag=True, help="Wait for another worker; return when no window is open.")
-@click.option("--project", "directory", type=click.Path(file_okay=False), help="Only the project of this directory.")
+@click.option(
+    "--project", "directory", type=click.Path(exists=True, file_okay=False), help="Only the project of this directory."
+)
 @click.option("--dry-run", is_flag=True, help="Show the open windows and change nothing.")
 @json_option
 def command(wait: bool, directory: str | None, dry_run: bool, as_json: bool) -> None:
@@ -34,7 +37,8 @@ def command(wait: bool, directory: str | None, dry_run: bool, as_json: bool) -> 
     if as_json:
         document({"windows": windows, "memories": memories, "extractor": "rules"})
         return
-    say(f"{memories} memories from {windows} windows, by rules" if windows else "no window is open")
+    made = f"{counted(memories, 'memory')} from {counted(windows, 'window')}, by rules"
+    say(made if windows else "no window is open")
 
 
 def _show(found: list[Window], as_json: bool) -> None:
@@ -45,7 +49,7 @@ def _show(found: list[Window], as_json: bool) -> None:
     if as_json:
         document({"items": items, "total": len(items)})
         return
-    for item in items:
-        say(f"{item['agent']} {str(item['session'])[:8]}  {item['observations']} observations, 0 model calls")
+    for item, one in ((item, len(window.events)) for item, window in zip(items, found, strict=True)):
+        say(f"{item['agent']} {str(item['session'])[:8]}  {counted(one, 'observation')}, no model calls")
     if not items:
         say("no window is open")
