@@ -34,7 +34,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def on_a_full_disk(person: Person, *words: str) -> Said:
-    environ = {**os.environ, "MEMORIZE_HOME": str(person.home.root)}
+    # Whatever is on this process's path, the checkout or an unpacked wheel, is what the other one has to find.
+    environ = {**os.environ, "MEMORIZE_HOME": str(person.home.root), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", _FULL + _RUN, *words],
         cwd=person.project,
