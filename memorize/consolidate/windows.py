@@ -31,7 +31,12 @@ class Window(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A memory that an extractor proposes, with the observations that it rests on."""
+    """A memory that an extractor proposes, with the observations that it rests on.
+
+    ``subject``, ``predicate`` and ``object`` are all there or all empty; ``single`` says that the predicate has one
+    value at a time. ``expires_at`` is in ms since 1970. ``replaces`` names memories that the extractor was offered and
+    that this one puts right.
+    """
 
     kind: str
     text: str
@@ -44,9 +49,20 @@ class Found(NamedTuple):
     paths: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()
+    subject: str = ""
+    predicate: str = ""
+    object: str = ""
+    single: bool = False
+    obsolete_when: str = ""
+    expires_at: int | None = None
+    replaces: tuple[bytes, ...] = ()
 
     def payload(self, project: str, window: bytes) -> Payload:
-        """Return the body of the ``memory.formed`` event."""
+        """Return the body of the ``memory.formed`` event; what is not known is left out."""
+        about: Payload = {}
+        if self.predicate:
+            about = {name: getattr(self, name) for name in ("subject", "predicate", "object", "single")}
+        ends = {name: value for name in ("obsolete_when", "expires_at") if (value := getattr(self, name))}
         return {
             "kind": self.kind,
             "text": self.text,
@@ -62,6 +78,8 @@ class Found(NamedTuple):
             "trust": self.trust,
             "sources": list(self.sources),
             "window": window.hex(),
+            **about,
+            **ends,
         }
 
 
