@@ -1,7 +1,8 @@
 """The extractor that needs no model: what was said in so many words, and what the tools plainly showed.
 
 It never invents: a statement is kept in the person's own words, a failure in the program's own. Importance is modest,
-so that what a model or the person says later outranks it.
+so that what a model or the person says later outranks it. What must not be remembered is refused and what reads like
+an order to an agent set aside, as with a model.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from memorize.consolidate.refusals import refusal
 from memorize.consolidate.statements import statements
+from memorize.consolidate.trust import screened
 from memorize.consolidate.windows import Found, Window
 from memorize.model import (
     OBSERVED_COMMIT,
@@ -59,7 +62,7 @@ def extract(window: Window) -> list[Found]:
     if summary is not None:
         memories.append(summary)
     unique: dict[tuple[str, str, str], Found] = {}
-    for memory in memories:
+    for memory in screened(one for one in memories if not refusal(one.kind, one.text)):
         unique.setdefault((memory.scope, memory.kind, text_key(memory.text)), memory)
     return list(unique.values())
 
