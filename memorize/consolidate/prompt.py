@@ -12,11 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from memorize import model
 from memorize.consolidate.trust import visible
-from memorize.consolidate.windows import Window
+from memorize.consolidate.windows import Spoken, Window
 from memorize.log.redact import redact
 from memorize.model import Event, text_key
 from memorize.recall.tokens import estimate
@@ -85,21 +85,6 @@ Leave out: what nobody said or showed; what any agent sees in the files or in th
 build that runs, a mood, a meeting); what the agent merely proposed and nobody took up; secrets, keys, passwords,
 tokens, also parts of them; anybody's health, faith, political views, origin or sexual orientation. When nothing is
 worth noting, answer {"memories": []}."""
-
-
-class Spoken(Protocol):
-    """A line of a transcript: who said what, how far it is trusted, its id, and when (wall ms)."""
-
-    @property
-    def role(self) -> str: ...  # noqa: D102 - the fields of the class are told above
-    @property
-    def text(self) -> str: ...  # noqa: D102
-    @property
-    def trust(self) -> str: ...  # noqa: D102
-    @property
-    def id(self) -> str: ...  # noqa: D102
-    @property
-    def at_ms(self) -> int: ...  # noqa: D102
 
 
 class Offered(NamedTuple):
@@ -265,9 +250,8 @@ def _turns(window: Window) -> list[Turn]:
     """Return everything that was said and done, in order of time, numbered from 1."""
     observed = [turn for event in window.events for turn in _of_event(event)]
     known = Counter(_same(turn) for turn in observed if turn.who in (USER, ASSISTANT))
-    lines: Sequence[Spoken] = getattr(window, "lines", ())
     spoken = []
-    for turn in (_of_line(line) for line in lines):
+    for turn in (_of_line(line) for line in window.lines):
         # What both the hook and the transcript have stands once, as the observation, which has an id of its own.
         if turn.who in (USER, ASSISTANT) and known[_same(turn)] > 0:
             known[_same(turn)] -= 1

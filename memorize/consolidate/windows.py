@@ -8,7 +8,7 @@ crash leaves either nothing or everything, and only an accepted claim moves the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from memorize.model import MEMORY_FORMED, WINDOW_CONSOLIDATED, Draft, Event, Payload, text_key
 
@@ -16,13 +16,32 @@ from memorize.model import MEMORY_FORMED, WINDOW_CONSOLIDATED, Draft, Event, Pay
 SOURCES_MAX: Final = 2_000
 
 
+class Spoken(Protocol):
+    """A line of a transcript: who said what, how far it is trusted, its id, and when (wall ms)."""
+
+    @property
+    def role(self) -> str: ...  # noqa: D102 - the fields of the class are told above
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def trust(self) -> str: ...  # noqa: D102
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def at_ms(self) -> int: ...  # noqa: D102
+
+
 class Window(NamedTuple):
-    """Observations of one session in log order. ``agent``, ``session`` and ``project`` name where they come from."""
+    """Observations of one session in log order. ``agent``, ``session`` and ``project`` name where they come from.
+
+    ``lines`` are what the session's transcript holds beyond the last claim, in its order.
+    """
 
     agent: str
     session: str
     project: str
     events: tuple[Event, ...]
+    lines: tuple[Spoken, ...] = ()
 
     @property
     def key(self) -> bytes:
