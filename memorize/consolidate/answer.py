@@ -22,6 +22,7 @@ from memorize.consolidate.windows import Found
 from memorize.model import text_key
 
 ITEMS_MAX: Final = 40
+_JUDGED_MAX: Final = 200
 TEXT_CHARS_MAX: Final = 600
 SUMMARY_CHARS_MAX: Final = 1_500
 TEXT_CHARS_MIN: Final = 8
@@ -134,7 +135,10 @@ def read(text: str, part: Part) -> Answer:
     if len(text) > ANSWER_CHARS_MAX:
         mended["answer cut"] += 1
     taken: dict[tuple[str, str, str], Found] = {}
-    for item in items:
+    judged = _foremost(items)
+    if len(judged) < len(items):
+        dropped["too many"] += len(items) - len(judged)
+    for item in judged:
         try:
             found = _Item(item, part, mended).memory()
         except _Drop as why:
@@ -149,6 +153,13 @@ def read(text: str, part: Part) -> Answer:
     if len(taken) > len(kept):
         dropped["too many"] += len(taken) - len(kept)
     return Answer(tuple(one for one in taken.values() if one in kept), dict(dropped), dict(mended))
+
+
+def _foremost(items: Sequence[Any]) -> list[Any]:
+    """Return the items that are worth judging, in their order: all, or of a flood those said to be important."""
+    claims = [(fields.number(item.get("importance")) if isinstance(item, dict) else None) or 0 for item in items]
+    order = sorted(range(len(items)), key=lambda place: -min(claims[place], 10))
+    return [items[place] for place in sorted(order[:_JUDGED_MAX])]
 
 
 def _united(one: Found, other: Found) -> Found:

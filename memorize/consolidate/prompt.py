@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -40,6 +40,8 @@ _DIFF_TOKENS: Final = 150
 _SAME_CHARS: Final = 400
 _HEAD: Final = 0.65
 _GAP: Final = " [...] "
+# Ends of lines that JSON lets stand.
+_BREAKS: Final = re.compile("[\x7f\x85\u2028\u2029]")
 _OWN: Final = re.compile(r"<memorize-context\b.*?(?:</memorize-context>|\Z)", re.DOTALL | re.IGNORECASE)
 _PRIVATE: Final = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 
@@ -172,7 +174,13 @@ def _line(number: int, who: str, text: str) -> str:
     """Return a turn as one line of JSON in which no tag is ever closed."""
     plain = text.encode("utf-8", "replace").decode("utf-8")
     numbered = {"n": number, "who": who, "text": plain} if number else {"who": who, "text": plain}
-    return json.dumps(numbered, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return _json(numbered)
+
+
+def _json(record: Mapping[str, object]) -> str:
+    """Return a record as JSON on what everybody takes for one line."""
+    line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def _cost(line: str) -> int:
@@ -238,7 +246,7 @@ def _offer(offered: Sequence[Offered], tokens: int) -> list[tuple[Offered, str]]
         record["text"] = clip(visible(redact(one.text)), _OFFERED_TOKENS)
         if one.obsolete_when:
             record["obsolete_when"] = clip(visible(one.obsolete_when), _OFFERED_TOKENS // 2)
-        line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+        line = _json(record)
         tokens -= _cost(line)
         if tokens < 0:
             break

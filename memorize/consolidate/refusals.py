@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from memorize.limits import MEMORY_TEXT_CHARS_MAX
 from memorize.log.redact import redact
 
 SECRET: Final = "secret"
@@ -93,6 +94,7 @@ _PASSING: Final = re.compile(
 
 def refusal(kind: str, text: str) -> str:
     """Return why a text is not remembered, "" when nothing speaks against it."""
+    text = text[: 2 * MEMORY_TEXT_CHARS_MAX]
     if redact(text) != text or _TOLD.search(text):
         return SECRET
     if any(pattern.search(text) for pattern in _PRIVATE):

@@ -19,6 +19,7 @@ from typing import Final
 
 from memorize.consolidate.windows import Found
 from memorize.index.text import query_terms
+from memorize.limits import MEMORY_TEXT_CHARS_MAX
 from memorize.model import REVIEW, TRUSTS
 
 # Kinds that tell an agent what to do; only a person or the agent's own work may make them.
@@ -26,6 +27,8 @@ BINDING: Final = frozenset({"rule", "preference", "constraint", "decision"})
 # Kinds that speak for the person; these need the person's own words.
 OWN: Final = frozenset({"rule", "preference"})
 _TERMS_MAX: Final = 200
+# No memory is longer; some patterns take more than linear time.
+_READ_CHARS_MAX: Final = 2 * MEMORY_TEXT_CHARS_MAX
 _OTHER_TERMS_MAX: Final = 20_000
 
 _HIDDEN: Final = re.compile(
@@ -211,7 +214,7 @@ _DIRECTING: Final = (
     (
         "has a command run that nobody checks",
         _any(
-            r"\b(?:curl|wget|iwr|invoke-webrequest)\b[^.\n]{0,200}?[|>] ?(?:sudo )?(?:ba|z|da)?sh\b",
+            r"\b(?:curl|wget|iwr|invoke-webrequest)\b.{0,200}?[|>] ?(?:sudo )?(?:ba|z|da)?sh\b",
             r"\bbase64 (?:-d|--decode)\b|\biex ?\(|\beval ?\$?\(|\brm -rf [/~]|\bchmod (?:-r )?777\b",
             r"--no-verify\b|--dangerously-|--trust-all|\bverify ?= ?false\b|strict-ssl (?:=)?false|--insecure\b",
         ),
@@ -243,6 +246,7 @@ def reasons(text: str, trust: str, kind: str = "") -> tuple[str, ...]:
     ``trust`` is the grade of the memory. What external text may not say, a person may; what the agent says binds
     only when its ``kind`` does.
     """
+    text = text[:_READ_CHARS_MAX]
     seen = fold(text)
     bare = _NO_LETTER.sub("", seen)
     found = [name for name, pattern in _ORDERING if pattern.search(seen)]
