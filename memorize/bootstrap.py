@@ -225,6 +225,7 @@ class App:
         observations: bool = False,
         kinds: Collection[str] = (),
         dead: bool = False,
+        review: bool = False,
         query: Query | None = None,
     ) -> finding.Results:
         """Search one project (None: all) and the personal memories; an empty text lists them by rank."""
@@ -238,6 +239,7 @@ class App:
             include_observations=observations,
             kinds=kinds,
             include_dead=dead,
+            include_review=review,
             weights=self.weights,
         )
 

@@ -99,6 +99,13 @@ class NotWritten(Problem):
     hint = 'look with "memorize doctor"; "memorize verify --repair" tries it again'
 
 
+class NotWaiting(Problem):
+    """Memory {id} does not wait for review."""
+
+    exit = 13
+    hint = 'see what does with "memorize review --all-projects"'
+
+
 class UnreadableSettings(Problem):
     """{path} could not be parsed ({detail}) and was left as it is."""
 

@@ -29,6 +29,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "unpin",
         "confirm",
         "history",
+        "review",
     ),
     "Work": ("consolidate", "sessions", "projects"),
     "Store": ("log", "digest", "verify", "rebuild", "config"),

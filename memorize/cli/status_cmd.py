@@ -40,6 +40,7 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
         "memories": counts.memories,
         "rules": counts.rules,
         "disputed": counts.disputed,
+        "review": counts.review,
         "observations": counts.observed,
         "last_ms": counts.last,
         "last_agent": counts.last_agent,
@@ -80,6 +81,9 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
         last = f"last captured {ago(facts['last_ms'], now)} ({_title(facts['last_agent'])})"
     seen = f"{facts['observations']} observations, {last}"
     wired = " · ".join(f"{_title(one['agent'])} {_trusted(one)}" for one in facts["capture"])
+    kinds = f"{facts['rules']} rules, {facts['disputed']} disputed"
+    if facts["review"]:
+        kinds += f"; {facts['review']} for you to review: memorize review"
     waiting = facts["consolidate"]
     run = f"last run {ago(waiting['last_ms'], now)}" if waiting["last_ms"] else "never ran"
     daemon = facts["daemon"]
@@ -87,7 +91,7 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
         f"running for {daemon['since_s']} s, {daemon['memory_kib'] // 1024} MiB" if daemon else "on demand, not running"
     )
     return [
-        f"{name:11} {facts['memories']} memories ({facts['rules']} rules, {facts['disputed']} disputed), {seen}",
+        f"{name:11} {facts['memories']} memories ({kinds}), {seen}",
         f"capture     {wired or 'no agent is wired: memorize setup'}",
         f"consolidate {waiting['observations']} observations waiting; {run} by {waiting['extractor']}, no model calls",
         "sync        not set up",
