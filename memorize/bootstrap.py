@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from memorize import agents, model
+from memorize import agents, model, reading
 from memorize import config as settings
 from memorize.agents import briefing
 from memorize.clock import Clock, SystemClock
@@ -309,8 +309,16 @@ class App:
             spots = unclaimed.unclaimed(self.reader(drain=False).connection, one.session)
             events = [read_event(self.home.root / file, offset, length) for file, offset, length in spots]
             own = [event for event in events if event.payload and event.payload.get("agent") == one.agent]
-            found += windows(one.agent, one.session, own)
+            pieces = reading.of_session(self.reader(drain=False).connection, one.agent, one.session)
+            found += windows(one.agent, one.session, own, pieces)
         return found
+
+    def close_windows(self, chosen: Sequence[Window], wait_s: float = 0.0) -> worker.Report:
+        """Form memories from these windows. Raises Busy when another worker is at it."""
+        from memorize.consolidate import worker
+
+        with Lock(self.home.locks / "consolidate", wait_s):
+            return worker.run(chosen, lambda drafts: self.append(drafts, strict=True))
 
     def consolidate(
         self,

@@ -150,8 +150,8 @@ class Agent(Protocol):
         """Return the settings ``text`` without any hook of ours. Raises ``UnreadableSettings``."""
         ...
 
-    def transcript_files(self, root: Path) -> Iterator[Path]:
-        """Yield the files of old sessions."""
+    def transcript_files(self, root: Path, *, parts: bool = False) -> Iterator[Path]:
+        """Yield the files of old sessions; with ``parts`` those of their subagents too."""
         ...
 
     def transcript_parts(self, transcript: Path) -> list[Path]:

@@ -157,9 +157,11 @@ def plan_uninstall(text: bytes | None, path: str) -> Edit:
     return edit.uninstall(text, path)
 
 
-def transcript_files(root: Path) -> Iterator[Path]:
-    """Yield the files of old sessions, without those of subagents."""
+def transcript_files(root: Path, *, parts: bool = False) -> Iterator[Path]:
+    """Yield the files of old sessions; with ``parts`` those of subagents too."""
     yield from root.glob("projects/*/*.jsonl")
+    if parts:
+        yield from root.glob("projects/*/*/subagents/*.jsonl")
 
 
 def transcript_parts(transcript: Path) -> list[Path]:

@@ -134,8 +134,8 @@ def plan_uninstall(text: bytes | None, path: str) -> Edit:
     return edit.uninstall(text, path)
 
 
-def transcript_files(root: Path) -> Iterator[Path]:
-    """Yield the files of old sessions; those of subagents lie among them."""
+def transcript_files(root: Path, *, parts: bool = False) -> Iterator[Path]:  # noqa: ARG001 - as other agents take it
+    """Yield the files of old sessions; those of subagents lie among them, whatever ``parts`` says."""
     yield from root.glob("sessions/**/rollout-*.jsonl")
 
 

@@ -37,10 +37,10 @@ def run(
     extractor: Extractor = rules.extract,
     name: str = rules.NAME,
 ) -> Report:
-    """Close every window of at least ``observations_min`` observations. ``append`` returns when a batch is durable."""
+    """Close every window of at least ``observations_min`` sources. ``append`` returns when a batch is durable."""
     report = Report()
     for window in windows:
-        if len(window.events) < observations_min:
+        if len(window.sources) < observations_min:
             report = report._replace(small=report.small + 1)
             continue
         found = extractor(window)
