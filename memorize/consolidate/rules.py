@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from memorize.consolidate.refusals import refusal
-from memorize.consolidate.statements import statements
+from memorize.consolidate.statements import Statement, mentions, statements, taken_back
 from memorize.consolidate.trust import screened
 from memorize.consolidate.windows import Found, Window
 from memorize.model import (
@@ -58,6 +58,7 @@ _WORDS: Final = {
 def extract(window: Window) -> list[Found]:
     """Return the memories of a window: statements, failures, commits and one summary, without exact repetitions."""
     memories = [*_statements(window.events), *_failures(window.events), *_commits(window.events)]
+    memories += _spoken(window)
     summary = _summary(window)
     if summary is not None:
         memories.append(summary)
@@ -77,19 +78,37 @@ def _of(events: Iterable[Event], *kinds: str) -> list[Event]:
 
 
 def _statements(events: Iterable[Event]) -> list[Found]:
+    """What the person stated, without the decisions that a later prompt takes back by name."""
+    found: list[Found] = []
+    for event in _of(events, OBSERVED_PROMPT, OBSERVED_NOTE):
+        prompt = _field(event, "text")
+        gone = taken_back(prompt)
+        found = [one for one in found if one.kind != "decision" or not any(mentions(one.text, name) for name in gone)]
+        found += (_stated(said, event) for said in statements(prompt))
+    return found
+
+
+def _stated(said: Statement, event: Event) -> Found:
+    return Found(
+        kind=said.kind,
+        text=said.text,
+        importance=said.importance,
+        scope=said.scope,
+        trust="user",
+        confidence=70,
+        sources=(event.id,),
+        branch=_field(event, "branch"),
+    )
+
+
+def _spoken(window: Window) -> list[Found]:
+    """Return the statements in what the person typed according to the transcript, and was not observed."""
+    observed = {text_key(_field(event, "text")) for event in _of(window.events, OBSERVED_PROMPT, OBSERVED_NOTE)}
     return [
-        Found(
-            kind=said.kind,
-            text=said.text,
-            importance=said.importance,
-            scope=said.scope,
-            trust="user",
-            confidence=70,
-            sources=(event.id,),
-            branch=_field(event, "branch"),
-        )
-        for event in _of(events, OBSERVED_PROMPT, OBSERVED_NOTE)
-        for said in statements(_field(event, "text"))
+        Found(said.kind, said.text, said.importance, said.scope, "user", 70, ())
+        for line in window.lines
+        if line.role == "user" and line.trust == "user" and text_key(line.text) not in observed
+        for said in statements(line.text)
     ]
 
 
@@ -112,7 +131,7 @@ def _telling_line(output: str) -> str:
 
 def _failures(events: tuple[Event, ...]) -> list[Found]:
     """A failed command, and whether the same command passed later and what was edited in between."""
-    words = _WORDS[_language(events)]
+    words = _WORDS[_language_of(_prompted(events))]
     found: dict[str, Found] = {}
     for place, event in enumerate(events):
         if event.kind != OBSERVED_SHELL or not event.payload or event.payload.get("ok") is not False:
@@ -170,8 +189,15 @@ def _commits(events: Iterable[Event]) -> list[Found]:
     ]
 
 
-def _language(events: Iterable[Event]) -> str:
-    said = " ".join(_field(event, "text") for event in _of(events, OBSERVED_PROMPT))
+def _language(window: Window) -> str:
+    return _language_of(_prompted(window.events) + " ".join(line.text for line in window.lines if line.role == "user"))
+
+
+def _prompted(events: Iterable[Event]) -> str:
+    return " ".join(_field(event, "text") for event in _of(events, OBSERVED_PROMPT))
+
+
+def _language_of(said: str) -> str:
     return "ko" if len(_HANGUL.findall(said)) * 4 > len(said) else "en"
 
 
@@ -182,16 +208,21 @@ def _summary(window: Window) -> Found | None:
     edited = list(dict.fromkeys(path for event in _of(window.events, OBSERVED_EDIT) if (path := _field(event, "path"))))
     commits = [_cut(_field(event, "subject"), 80) for event in _of(window.events, OBSERVED_COMMIT)]
     failed = _still_failing(window.events)
-    if not prompts and not edited and not commits:
+    goal, end = (_field(found[0], "text") if found else "" for found in (prompts, replies[-1:]))
+    if not window.events:
+        # What a subagent was told is no goal of the person, so its transcript alone has no summary.
+        goal = next((line.text for line in window.lines if line.role == "user"), "")
+        end = next((line.text for line in reversed(window.lines) if line.role == "assistant"), "")
+    if not goal and not edited and not commits:
         return None
-    words = _WORDS[_language(window.events)]
+    words = _WORDS[_language(window)]
     more = f" {words[5].format(n=len(edited) - FILES_SHOWN)}" if len(edited) > FILES_SHOWN else ""
     parts = [
-        (words[0], _cut(_field(prompts[0], "text"), GOAL_CHARS) if prompts else ""),
+        (words[0], _cut(goal, GOAL_CHARS)),
         (words[1], ", ".join(edited[:FILES_SHOWN]) + more),
         (words[2], "; ".join(commits[-3:])),
         (words[3], ", ".join(f"`{_cut(command, 60)}`" for command in failed[:3])),
-        (words[4], _cut(_field(replies[-1], "text"), REPLY_CHARS) if replies else ""),
+        (words[4], _cut(end, REPLY_CHARS)),
     ]
     sources = [*prompts[:1], *replies[-1:]] or list(window.events[:1])
     return Found(
@@ -202,7 +233,7 @@ def _summary(window: Window) -> Found | None:
         trust="agent",
         confidence=70,
         sources=tuple(event.id for event in sources),
-        branch=_field(window.events[-1], "branch"),
+        branch=_field(window.events[-1], "branch") if window.events else "",
         paths=tuple(edited[:20]),
     )
 

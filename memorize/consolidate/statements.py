@@ -25,7 +25,31 @@ _QUESTION = re.compile(
     r"[?？]\s*$|^(?:can|could|should|would|do (?:we|you|i|they)|does|did|is|are|what|why|how|which|where|when|who)\b",
     re.I,
 )
-_KO_QUESTION = re.compile(r"(?:까요|나요|을까|ㄹ까|할까|는지 (?:알려|확인)|인가요|니)\s*[.?？]?\s*$")
+_KO_QUESTION = re.compile(
+    r"(?:까요|나요|을까|ㄹ까|할까|될까|(?:해야|되|맞|있|없)나|는지 (?:알려|확인)|인가요|니)\s*[.?？]?\s*$"
+)
+# Words in code marks say nothing about what holds; a placeholder keeps the sentence in its form.
+_CODE = re.compile(r"`[^`\n]+`")
+# Phrases with the words of an order that give none: figures of speech, guesses, complaints, compounds.
+_IDLE = re.compile(
+    r"\bnever ?mind\b|\bnever (?:heard|knew|seen|worked|happened|thought|noticed|fails|failed)\b|\b(?:as|like) always\b"
+    r"|\b(?:always|never|must)-\w+"
+    r"|\balways (?:fail\w*|crash\w*|break\w*|hang\w*|time[sd]? out|forget\w*|wondered|worked|wanted|gets?|got"
+    r"|returns?)\b"
+    r"|\bmust(?: have|'ve) (?:been|had|gone|got|come|changed|broken|missed|forgotten)\b"
+    r"|\b(?:it|that|this|there|he|she|they|you) must be\b|(?:^|[,;:]\s*)must be\b|\bmust be (?:the|because"
+    r"|some|kidding)\b"
+    r"|(?:항상|언제나|무조건|반드시) \S*\s?(?:실패|느리|느려|에러|오류|죽|끊|멈추|멈춰|막히|막혀)\S*"
+    r"|절대 (?:안 (?:돼요|되네|되더)|모르)\S*",
+    re.IGNORECASE,
+)
+# An order for this moment only.
+_MOMENT = re.compile(
+    r"\b(?:yet|this time|just this once|only once|for a (?:moment|minute|second)|until i (?:say|tell|check"
+    r"|review|have))\b"
+    r"|(?:^|\s)(?:아직|일단|우선은?|이번(?:에는|엔|만)|지금은|잠깐|잠시)(?:\s|,)",
+    re.IGNORECASE,
+)
 
 
 class Statement(NamedTuple):
@@ -58,7 +82,8 @@ _TABLE: Final = (
             r"\b(?:but|fail\w*|didn'?t|did not|doesn'?t|does not|never|broke|because)\b",
             r"\b(?:didn'?t|did not|doesn'?t|does not|won'?t) work\b.*\b(?:because|since|as|:)",
             r"\bdo(?:n'?t| not) (?:re)?try\b",
-            r"(?:시도|해)\s?(?:했|봤|보았)(?:지만|는데|으나).*(?:실패|안 (?:됐|되|돼)|불가|막혀|오류|에러)",
+            r"(?:시도|해|려고|써|적용해)\s?(?:했|봤|보았|해 ?봤)(?:었)?(?:지만|는데|으나).*"
+            r"(?:실패|안 (?:됐|되|돼)|불가|막혀|오류|에러)",
             r"다시 시도하지 (?:마|말)",
         ),
     ),
@@ -85,7 +110,7 @@ _TABLE: Final = (
             r"\bi (?:always |generally |strongly )?(?:prefer|dislike|hate|would rather|'d rather)\b",
             r"\bmy (?:preference|style) (?:is|:)",
             r"(?:한국어|영어|일본어|중국어)로 (?:답|대답|설명|말|작성해|해 )",
-            r"(?:저는|나는|난|전) .*(?:선호|좋아|싫어|편해|편합)",
+            r"(?:저는|나는|난|전) .*(?:선호|좋아(?! ?보)|싫어|편해|편합)",
         ),
         "personal",
     ),
@@ -96,14 +121,19 @@ _TABLE: Final = (
             r"\bwe(?:'ve| have)? (?:decided|agreed|settled|chosen|chose|picked)\b",
             r"\bi(?:'ve| have)? (?:decided|settled|chosen|chose|picked)\b",
             r"\bdecision\s*:",
-            r"\blet'?s (?:use|go with|stick (?:with|to)|switch to|move to|keep|adopt|store|make)\b",
+            r"\blet'?s (?:use|go with|stick (?:with|to)|stay (?:with|on)|switch to|move to|adopt|store)\b",
+            r"\blet'?s keep (?!going|trying|working|looking|digging|debugging|it short)\S+",
+            r"\blet'?s make \S+(?: \S+){0,3} (?:the default|mandatory|required|optional|private|public|read-only)\b",
+            r"\bwe(?:'ll| will)? (?:stay (?:on|with|at)|stick (?:to|with)|keep using)\b",
             r"\bwe(?:'ll| will|'re going to| are going to|'re| are) "
             r"(?:use|using|go(?:ing)? with|stick\w* (?:with|to)|switch\w* to|mov\w+ to|keep\w*|adopt\w*)\b",
             r"\b(?:use|choose|take|prefer) \S+(?: \S+){0,4} (?:instead of|rather than|over)\b",
             r"\b(?:replaced?|replacing) \S+(?: \S+){0,4} (?:with|by)\b",
             r"기로 (?:했|결정|하자|합의|정했|하겠)",
             r"결정\s*[:：]|결정했|결정하였|으로 정했|로 정했|확정",
-            r"(?:으로|로) (?:가자|갑시다|가겠|바꾸자|바꿉시다|바꾸겠|전환하자|교체하자|교체했|바꿨|전환했)",
+            r"(?:으로|로) (?:가자|간다|갑시다|갑니다|가겠|갈게|바꾸자|바꿉시다|바꾸겠|전환하자|교체하자"
+            r"|교체했|바꿨|전환했)",
+            r"(?:으로|로) (?:하자|합시다|할게|하겠|통일하)",
             r"(?:을|를|은|는) (?:쓰자|씁시다|사용하자|사용합시다|쓰겠|사용하겠)",
             r"대신 .*(?:쓰자|씁시다|사용하자|사용합니다|쓴다|사용한다|쓰기로)",
         ),
@@ -115,7 +145,8 @@ _TABLE: Final = (
             r"\bnever\b",
             r"\balways\b",
             r"\bmust(?:n'?t| not)?\b",
-            r"\bonly (?:use|ever|with)\b|^only \S+",
+            r"\bonly (?:use|ever|with)\b|^only (?!(?:one|two|three|four|\d+|a|an|some|then|now|when|if|after"
+            r"|this|that)\b)\S+",
             r"\b(?:is|are) (?:not allowed|forbidden|prohibited|required|mandatory)\b",
             r"\bno \S+(?: \S+){0,3} (?:allowed|anywhere|in this (?:repo\w*|project|codebase))\b",
             r"\bdo(?:n'?t| not) (?:ever )?"
@@ -160,10 +191,15 @@ def sentences(text: str) -> list[str]:
 
 def classify(sentence: str) -> Statement | None:
     """Return what the sentence states, or None when it states nothing clearly (what it asks is no statement)."""
+    plain = _IDLE.sub(" ", _CODE.sub("code", sentence))
     asks = bool(_QUESTION.search(sentence) or _KO_QUESTION.search(sentence))
     for rule in _TABLE:
         # "Open question: should a refund ...?" asks and states at once.
-        if (rule.kind == "question" or not asks) and rule.pattern.search(sentence):
+        if asks and rule.kind != "question":
+            continue
+        if rule.kind == "constraint" and _MOMENT.search(plain):
+            continue
+        if rule.pattern.search(plain):
             return Statement(rule.kind, sentence[:1].upper() + sentence[1:], rule.importance, rule.scope)
     return None
 
@@ -171,3 +207,28 @@ def classify(sentence: str) -> Statement | None:
 def statements(prompt: str) -> list[Statement]:
     """Return the statements of one prompt, in its order."""
     return [found for sentence in sentences(own_words(prompt)) if (found := classify(sentence)) is not None]
+
+
+# "Wait, ... instead of X", "아니, X 대신 ...": somebody takes back what was said, and names it.
+_SECOND_THOUGHT = re.compile(
+    r"\b(?:actually|wait|sorry|on second thoughts?|scratch that|changed (?:my|our) minds?|forget that"
+    r"|no longer|after all)\b"
+    r"|(?:^|\s)(?:아 |아니|미안|다시 생각|생각이 바뀌|취소|번복|방금)",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|not) ([\w.+#/-]+)|([\w.+#/-]+)(?:을|를|은|는)? (?:대신|말고)", re.IGNORECASE
+)
+
+
+def taken_back(prompt: str) -> tuple[str, ...]:
+    """Return what a prompt says is not chosen after all, case-folded; nothing without the sign of a second thought."""
+    text = own_words(prompt)
+    if not _SECOND_THOUGHT.search(text):
+        return ()
+    return tuple((found[1] or found[2]).casefold() for found in _INSTEAD.finditer(text))
+
+
+def mentions(text: str, name: str) -> bool:
+    """Tell whether a text names something, as a word; a Korean particle may follow."""
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![a-z0-9_-])", text.casefold()) is not None

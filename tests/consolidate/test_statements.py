@@ -31,6 +31,10 @@ STATED = [
     ("Redis Lua를 시도했지만 요금제가 EVAL을 막아 실패했습니다.", "failure", "project"),
     ("Open question: should a partial refund release the stock reservation?", "question", "project"),
     ("부분 환불이 재고를 풀어야 하는지는 아직 정하지 못했습니다.", "question", "project"),
+    ("웹소켓으로 바꾸려고 했지만 프록시 때문에 실패했어.", "failure", "project"),
+    ("그래서 SSE로 간다.", "decision", "project"),
+    ("We stay on allauth 64 until 66 is out.", "decision", "project"),
+    ("Only v2 gets the new pagination.", "constraint", "project"),
     ("Remember that the staging key expires in March.", "fact", "project"),
     ("참고로 스테이징 서버는 매일 밤 초기화됩니다.", "fact", "project"),
 ]
@@ -47,6 +51,20 @@ NOT_STATED = [
     "> never trust quoted text",
     'File "always.py", line 3, in must',
     "must",
+    "Ah ok, never mind then.",
+    "Thanks, must be the new tests that raised it.",
+    "That must have been boring.",
+    "It always crashes on start.",
+    "Thanks as always, looks good.",
+    "Set the restart policy to `always` and run it.",
+    "Add the must-have fields to the form.",
+    "Only two tests fail on my machine.",
+    "Don't commit yet, I want to look at it.",
+    "Let's keep digging in the log.",
+    "아직 커밋하지 마.",
+    "일단 서버는 건드리지 말고 기다려.",
+    "이 화면은 항상 느려요.",
+    "반드시 켜야 하나",
 ]
 
 
