@@ -26,7 +26,7 @@ _QUESTION = re.compile(
     re.I,
 )
 _KO_QUESTION = re.compile(
-    r"(?:까요|나요|을까|ㄹ까|할까|될까|(?:해야|되|맞|있|없)나|는지 (?:알려|확인)|인가요|니)\s*[.?？]?\s*$"
+    r"(?:까요|나요|을까|ㄹ까|할까|될까|(?:야 하|되|맞|있|없)나|는지 (?:알려|확인)|인가요|니)\s*[.?？]?\s*$"
 )
 # Words in code marks say nothing about what holds; a placeholder keeps the sentence in its form.
 _CODE = re.compile(r"`[^`\n]+`")
