@@ -78,7 +78,8 @@ class CodexModel:
                     place / "empty",
                     request.deadline_s,
                 )
-                return read(done, _head(last), model, request.deadline_s)
+                told = model or str(settings_of(self._settings).get("model", ""))
+                return read(done, _head(last), told, request.deadline_s)
         except OSError as error:
             raise child.failure(self._program, error) from error
 
