@@ -32,15 +32,30 @@ _KO_QUESTION = re.compile(
 _CODE = re.compile(r"`[^`\n]+`")
 # Phrases with the words of an order that give none: figures of speech, guesses, complaints, compounds.
 _IDLE = re.compile(
-    r"\bnever ?mind\b|\bnever (?:heard|knew|seen|worked|happened|thought|noticed|fails|failed)\b|\b(?:as|like) always\b"
-    r"|\b(?:always|never|must)-\w+"
-    r"|\balways (?:fail\w*|crash\w*|break\w*|hang\w*|time[sd]? out|forget\w*|wondered|worked|wanted|gets?|got"
-    r"|returns?)\b"
+    r"\bnever ?mind\b|\bnever (?:heard|knew|seen|worked|happened|thought|noticed|fails|failed|been|have|had)\b"
+    r"|\b(?:as|like) always\b|\b(?:always|never|must)-\w+"
+    r"|\b(?:i|it|he|she|they|you|that|this|who|which)(?:'d|'ve|'s|'ll| have| has| had| would"
+    r"| could)? (?:always|never)\b"
+    r"|\b(?:have|has|had|would|could) (?:always|never)\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bbe )\balways (?:\w+(?:[^s]s|ed)|got|forget|time out|fail|crash|break|hang)\b"
     r"|\bmust(?: have|'ve) (?:been|had|gone|got|come|changed|broken|missed|forgotten)\b"
     r"|\b(?:it|that|this|there|he|she|they|you) must be\b|(?:^|[,;:]\s*)must be\b|\bmust be (?:the|because"
     r"|some|kidding)\b"
+    r"|\bi must (?:say|admit|confess)\b|\bif you must\b"
+    r"|\b(?:don'?t|do not|can'?t|do you|as i) remember\b|\bpicked up\b|\busing (?:too|more|less|up|so)\b"
+    r"|\bi (?:really )?(?:hate|dislike) (?:this|that|these|to)\b|\blet'?s (?:move|switch) to (?:the )?(?:next"
+    r"|other|another)\b"
     r"|(?:항상|언제나|무조건|반드시) \S*\s?(?:실패|느리|느려|에러|오류|죽|끊|멈추|멈춰|막히|막혀)\S*"
-    r"|절대 (?:안 (?:돼요|되네|되더)|모르)\S*",
+    r"|절대 (?:안 (?:돼요|되네|되더)|모르)\S*|(?:걱정|신경|염려|고민)\S*\s?(?:하지|쓰지)? ?(?:마|말)\S*"
+    r"|다음(?:으로|에) 가자|확정(?:되면|하면| 전)",
+    re.IGNORECASE,
+)
+# What somebody else says, and what only escapes somebody.
+_REPORTED = re.compile(
+    r"\b(?:it|error|message|log|docs?|page|readme|linter|compiler|ci|test|console|terminal|output) "
+    r"(?:says?|said|complains?|reports?|tells|claims|prints|shows)\b"
+    r"|[라다]고 (?:나[오와]|뜨|떠|뜬|적혀|하네|하는데)"
+    r"|(?:네|네요|더라|더라고|더라고요|군|구나|군요|잖아|잖아요|ㅋ+|ㅠ+)\s*[.!~…]*\s*$",
     re.IGNORECASE,
 )
 # An order for this moment only.
@@ -110,7 +125,7 @@ _TABLE: Final = (
             r"\bi (?:always |generally |strongly )?(?:prefer|dislike|hate|would rather|'d rather)\b",
             r"\bmy (?:preference|style) (?:is|:)",
             r"(?:한국어|영어|일본어|중국어)로 (?:답|대답|설명|말|작성해|해 )",
-            r"(?:저는|나는|난|전) .*(?:선호|좋아(?! ?보)|싫어|편해|편합)",
+            r"(?:^|[,.!] )(?:저는|나는|난|전) .*(?:선호|좋아(?! ?보)|싫어|편해|편합)",
         ),
         "personal",
     ),
@@ -131,9 +146,10 @@ _TABLE: Final = (
             r"\b(?:replaced?|replacing) \S+(?: \S+){0,4} (?:with|by)\b",
             r"기로 (?:했|결정|하자|합의|정했|하겠)",
             r"결정\s*[:：]|결정했|결정하였|으로 정했|로 정했|확정",
-            r"(?:으로|로) (?:가자|간다|갑시다|갑니다|가겠|갈게|바꾸자|바꿉시다|바꾸겠|전환하자|교체하자"
+            r"(?<![새따바서대별])(?:으로|로) (?:가자|간다|갑시다|갑니다|가겠|갈게|바꾸자|바꿉시다|바꾸겠"
+            r"|전환하자|교체하자"
             r"|교체했|바꿨|전환했)",
-            r"(?:으로|로) (?:하자|합시다|할게|하겠|통일하)",
+            r"(?<![새따바서대별])(?:으로|로) (?:하자|합시다|할게|하겠|통일하)",
             r"(?:을|를|은|는) (?:쓰자|씁시다|사용하자|사용합시다|쓰겠|사용하겠)",
             r"대신 .*(?:쓰자|씁시다|사용하자|사용합니다|쓴다|사용한다|쓰기로)",
         ),
@@ -154,7 +170,8 @@ _TABLE: Final = (
             r"\bmake sure (?:that |to )?.*\b(?:every|all|each|any)\b",
             r"절대|반드시|무조건|항상|언제나",
             r"(?:하지|쓰지|넣지|건드리지|바꾸지|올리지|커밋하지|사용하지) (?:마|말|않)",
-            r"금지|허용하지 않|안 됩니다|안 된다|안돼|안 돼",
+            r"금지|허용하지 않|(?:면|건|것은|서는|선|은|는) 안 ?(?:됩니다|된다|돼|되)",
+            r"(?:으로|로)만 \S+(?:\s수)?\s?(?:한다|합니다|해요|해|하세요|됩니다|된다|돼|있어|있다|있습니다|가능)",
             r"만 (?:사용|써야|쓰세요|써|씁니다|사용해야|허용)",
             r"해야 (?:한다|합니다|해|함|돼|된다|됩니다)",
         ),
@@ -197,7 +214,7 @@ def classify(sentence: str) -> Statement | None:
         # "Open question: should a refund ...?" asks and states at once.
         if asks and rule.kind != "question":
             continue
-        if rule.kind == "constraint" and _MOMENT.search(plain):
+        if rule.kind == "constraint" and (_MOMENT.search(plain) or _REPORTED.search(plain)):
             continue
         if rule.pattern.search(plain):
             return Statement(rule.kind, sentence[:1].upper() + sentence[1:], rule.importance, rule.scope)
