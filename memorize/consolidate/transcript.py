@@ -164,11 +164,10 @@ def pieces(
     for chunk, offset in chunks(found.start, found.end, read):
         parsed = parse(chunk, offset)
         marks = [mark(agent, line.id) for line in parsed]
-        known = {*claimed(marks), *seen}
+        known = set(claimed(marks))
         for line, name in zip(parsed, marks, strict=True):
-            if name in known:
+            if name in known or name in seen:
                 continue
-            known.add(name)
             # A piece ends between two lines of the file; messages that share a line stay together.
             full = len(lines) >= PIECE_LINES_MAX or chars >= PIECE_CHARS_MAX
             if full and lines[-1].end < line.end:
