@@ -75,8 +75,8 @@ def dialogues(*parts: str) -> list[Dialogue]:
     for part in parts or (KNOWN, UNSEEN):
         text = (Path(__file__).parent / f"{part}.json").read_text("utf-8")
         for one in json.loads(text):
-            labels = (_tuples(one.get(name, [])) for name in ("turns", "want", "stale", "never"))
-            found.append(Dialogue(one["name"], one["language"], *labels, part))
+            turns, want, stale, never = (_tuples(one.get(name, [])) for name in ("turns", "want", "stale", "never"))
+            found.append(Dialogue(one["name"], one["language"], turns, want, stale, never, part))
     return found
 
 

@@ -199,7 +199,7 @@ class _Item:
             importance=self._importance(),
             scope=scope,
             trust=grade,
-            confidence=self._confidence(text),
+            confidence=self._confidence(text, cited),
             sources=self._sources(cited),
             branch=next((turn.branch for turn in (*cited, *reversed(self._part.turns)) if turn.branch), ""),
             paths=fields.texts(self._item.get("paths"), _PATHS_MAX, _PATH_CHARS),
@@ -249,13 +249,14 @@ class _Item:
             self._mended["importance"] += 1
         return kept
 
-    def _confidence(self, text: str) -> int:
+    def _confidence(self, text: str, cited: Sequence[Turn]) -> int:
         said = self._item.get("confidence")
         confidence = _CONFIDENCE if said is None else fields.share(said)
         kept = _CONFIDENCE if confidence is None else max(0, min(confidence, 100))
         if kept != confidence:
             self._mended["confidence"] += 1
-        if fields.true(self._item.get("guess")) or _HEDGED.search(text):
+        unsaid = not any(trust.overlap(text, turn.text) for turn in cited)
+        if unsaid or fields.true(self._item.get("guess")) or _HEDGED.search(text):
             return min(kept, _CONFIDENCE_OF_GUESSES)
         return kept
 

@@ -21,7 +21,8 @@ PASSING: Final = "passing state"
 _TOLD: Final = re.compile(
     r"(?:pass(?:word|phrase|code)|\bpin(?: code)?\b|\bsecret\b|\btoken\b|\bapi key\b|비밀번호|암호|패스워드"
     r"|토큰|パスワード|暗証番号"
-    r"|密码|密碼|口令)\s*(?:is|was|are|=|:|은|는|이|가|は|为|為|是)\s*[`'\"“「]?"
+    r"|密码|密碼|口令)(?:\s+(?:for|of|to|on)(?:\s+[\w-]+){1,4}?)?\s*(?:is|was|are|=|:|은|는|이|가|は|为|為"
+    r"|是)\s*[`'\"“「]?"
     r"(?=[^\s`'\"]*[0-9!@#$%^&*])(?!\[redacted)[^\s`'\"”」]{4,}",
     re.IGNORECASE,
 )

@@ -217,6 +217,10 @@ def test_a_guess_never_counts_as_certain(text: str, fields: dict[str, Any]) -> N
     assert only(item(text, "fact", confidence=95, **fields)).confidence <= 40
 
 
+def test_what_no_cited_line_has_a_word_of_counts_as_a_guess() -> None:
+    assert only(item("The weather on Mars is cold and dry.", "fact", [1], confidence=99)).confidence == 40
+
+
 def test_all_fields_arrive() -> None:
     memory = only(
         item(

@@ -135,6 +135,7 @@ def test_overlap_counts_telling_words_also_of_korean() -> None:
     [
         ("The deploy key is AKIAIOSFODNN7EXAMPLE.", SECRET),
         ("The admin password is hunter2!", SECRET),
+        ("My password for the staging box is hunter2 by the way.", SECRET),
         ("스테이징 비밀번호는 qwer1234!", SECRET),
         ("パスワードは abc123 です。", SECRET),
         ("The user has ADHD and works in short sprints.", PRIVATE),
