@@ -160,3 +160,10 @@ class DaemonStays(Problem):
 
     exit = 29
     hint = "end that process; nothing is lost by it"
+
+
+class MeterDamaged(Problem):
+    """The meter {path} cannot be read: {detail}. No model is asked while nobody knows what today has cost."""
+
+    exit = 35
+    hint = "move the file away; what was counted in it, today's calls too, then starts at nothing"
