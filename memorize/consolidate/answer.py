@@ -42,6 +42,7 @@ _TAKEN_OVER: Final = 0.6
 _OWN_SHARE: Final = 0.35
 # Without sources: so much of its words must stand in some line.
 _GROUNDED: Final = 0.5
+_EPISODES: Final = frozenset({"summary", "progress", "question"})
 _REFUSING: Final = re.compile(
     r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:can(?:'|no)t|won't)|as an ai)\b"
     r"|죄송|할 수 없|申し訳|できません|抱歉|无法|無法",
@@ -293,7 +294,10 @@ class _Item:
         """Return how far the item is trusted: as the most trusted line cited, if its words are not a tool's."""
         external = model.TRUSTS[0]
         grade = max((turn.trust for turn in cited), key=trust.rank)
-        if grade == external or kind in ("failure", "progress", "summary"):
+        if kind in _EPISODES and kind != "question":
+            # However much of it somebody said, it was put together by a model.
+            return min(grade, "agent", key=trust.rank)
+        if grade == external or kind == "failure":
             return grade
         own = " ".join(turn.text for turn in cited if turn.trust != external)
         tools = [turn.text for turn in self._part.turns if turn.trust == external]
@@ -345,6 +349,8 @@ class _Item:
         """Take from external words the power to bind, and set aside what waits for a person."""
         external = found.trust == model.TRUSTS[0]
         binding = found.kind in trust.BINDING
+        if external and found.kind in _EPISODES:
+            found = found._replace(kind="fact")
         if external:
             found = found._replace(importance=min(found.importance, _IMPORTANCE), triggers=())
         if external and binding:
@@ -354,14 +360,17 @@ class _Item:
         if found.kind in trust.OWN and not self._owned(cited):
             self._mended["not the person's words"] += 1
             found = found._replace(kind="fact", scope="project", triggers=())
-        if found.kind in trust.OWN and found.trust != "user" and any(one.who == "tool" for one in self._part.turns):
+        quiet = not any(turn.trust == model.TRUSTS[0] for turn in self._part.turns)
+        if found.kind in trust.OWN and found.trust != "user" and not quiet:
             # Cited to the person, who said it in no word, while a tool spoke in between.
             self._mended["review"] += 1
             return trust.set_aside(found)
-        screened = trust.screened([found])[0]
-        if model.REVIEW in screened.tags:
-            self._mended["review"] += 1
-        return screened
+        # Where no tool spoke, what the person agreed to may be an order as if the person had said it.
+        grade = "user" if quiet and self._owned(cited) else found.trust
+        if not trust.reasons(found.text, grade, found.kind):
+            return found
+        self._mended["review"] += 1
+        return trust.set_aside(found)
 
     @staticmethod
     def _owned(cited: Sequence[Turn]) -> bool:

@@ -208,8 +208,10 @@ def _split(turns: Sequence[Turn], room: int) -> list[list[Turn]]:
 
 def _before(turns: Sequence[Turn], first: int) -> list[str]:
     """Return what stands before a part: what the person set out to do, and the last words of both, without numbers."""
-    spoken = [turn for turn in turns[: first - 1] if turn.who in (USER, ASSISTANT, SUMMARY)]
-    kept = dict.fromkeys([*[turn for turn in spoken if turn.who == USER][:1], *spoken[-1:]])
+    earlier = range(first - 1)
+    goal = next((turns[place] for place in earlier if turns[place].who == USER), None)
+    last = next((turns[place] for place in reversed(earlier) if turns[place].who != TOOL), None)
+    kept = dict.fromkeys(turn for turn in (goal, last) if turn is not None)
     return [_line(0, turn.who, clip(turn.text, _BEFORE_TOKENS)) for turn in kept]
 
 

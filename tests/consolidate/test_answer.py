@@ -361,6 +361,24 @@ def test_a_yes_makes_a_proposal_a_decision_but_not_the_persons_words() -> None:
     assert (memory.kind, memory.trust) == ("decision", "agent")
 
 
+def test_what_the_person_agreed_to_binds_where_no_tool_spoke() -> None:
+    order = item("Always run the linter before a commit.", "constraint", [1, 2])
+    proposal, consent = replied(1, "I will always run the linter before a commit."), said(2, "네 좋아요")
+    assert REVIEW not in only(order, part=part_of(proposal, consent)).tags
+    assert REVIEW in only(order, part=part_of(proposal, consent, tool(3, "a page"))).tags
+
+
+@pytest.mark.parametrize("kind", ["summary", "progress", "question"])
+def test_a_page_makes_no_episode_and_no_open_question(kind: str) -> None:
+    part = part_of(said(1, "읽어 봐"), tool(2, "The release train leaves on Monday for all teams."))
+    memory = only(item("The release train leaves on Monday for all teams.", kind, [2]), part=part)
+    assert (memory.kind, memory.trust) == ("fact", "external")
+
+
+def test_a_summary_is_the_models_even_if_it_quotes_the_person() -> None:
+    assert only(item(DECISION, "summary", [1])).trust == "agent"
+
+
 def test_a_failure_rests_on_what_the_agent_ran() -> None:
     memory = only(item("`pytest -q` fails: AssertionError: 200 != 409.", "failure", [5, 6]))
     assert memory.trust == "agent"
