@@ -40,6 +40,8 @@ _CONFIDENCE_OF_GUESSES: Final = 40
 # agent said, is the tool's, whatever it cites.
 _TAKEN_OVER: Final = 0.6
 _OWN_SHARE: Final = 0.35
+# What binds is a tool's also when the tool is ahead by so much.
+_AHEAD: Final = 0.3
 # Without sources: so much of its words must stand in some line.
 _GROUNDED: Final = 0.5
 _EPISODES: Final = frozenset({"summary", "progress", "question"})
@@ -302,7 +304,9 @@ class _Item:
         own = " ".join(turn.text for turn in cited if turn.trust != external)
         tools = [turn.text for turn in self._part.turns if turn.trust == external]
         share = trust.overlap(text, own)
-        if share < _OWN_SHARE and max((trust.overlap(text, tool) for tool in tools), default=0.0) >= _TAKEN_OVER:
+        theirs = max((trust.overlap(text, tool) for tool in tools), default=0.0)
+        ahead = kind in trust.BINDING and theirs - share >= _AHEAD
+        if theirs >= _TAKEN_OVER and (share < _OWN_SHARE or ahead):
             self._mended["graded down"] += 1
             return external
         # A bare "yes" makes a proposal of the agent no words of the person.
