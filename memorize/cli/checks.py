@@ -13,8 +13,10 @@ from typing import Final, NamedTuple
 from memorize.agents import install, receipt
 from memorize.agents.base import Found
 from memorize.bootstrap import App
+from memorize.cli import extracting
 from memorize.cli.damage import report_lines
 from memorize.cli.when import ago
+from memorize.consolidate.attempts import FAILURES_MAX
 from memorize.daemon import life
 from memorize.errors import Problem
 from memorize.log.lock import Lock
@@ -40,7 +42,7 @@ class Check(NamedTuple):
 def run(parts: App) -> list[Check]:
     """Run every check; one that fails itself is a failed check, never an error."""
     results: list[Check] = []
-    for check in (_home, _disk, _hooks, _interpreter, _spool, _index, _log, _identity, _daemon, _settings):
+    for check in (_home, _disk, _hooks, _interpreter, _spool, _index, _log, _identity, _daemon, _models, _settings):
         try:
             results.extend(check(parts))
         except Problem as problem:
@@ -188,6 +190,21 @@ def _daemon(parts: App) -> Iterator[Check]:
             return
         lock.release()
     yield Check(OK, "daemon", "not running; it starts when a session does")
+
+
+def _models(parts: App) -> Iterator[Check]:
+    choice = extracting.extractors(parts).choose(fresh=True)
+    if choice.name == "wait":
+        yield Check(WARN, "extractor", choice.why, "log in to it, or: memorize setup --extractor rules")
+    else:
+        yield Check(OK, "extractor", f"{choice.name}: {choice.why}")
+    if choice.model is not None and (notice := extracting.meter(parts).notice()) is not None:
+        yield Check(WARN, "spend", notice, "wait, or raise calls_per_day or tokens_per_day in config.toml")
+    parked = extracting.attempts(parts).parked()
+    if parked:
+        said = f"{parked[0].kind} {parked[0].detail}".strip()
+        text = f"{len(parked)} windows failed {FAILURES_MAX} times and are not tried any more; the last one: {said}"
+        yield Check(WARN, "parked", text, "memorize consolidate --retry-parked")
 
 
 def _settings(parts: App) -> Iterator[Check]:

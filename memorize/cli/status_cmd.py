@@ -11,6 +11,7 @@ import click
 from memorize import agents
 from memorize.agents import install, receipt
 from memorize.bootstrap import App
+from memorize.cli import extracting
 from memorize.cli.console import app, document, here_option, json_option, say
 from memorize.cli.when import ago
 from memorize.daemon import life
@@ -35,6 +36,7 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
     counts = parts.reader().counts(place.project)
     waiting = parts.open_sessions()
     running = life.status(parts.home)
+    model = extracting.status(parts)
     return {
         "project": {"key": place.project, "name": place.name, "path": place.root},
         "memories": counts.memories,
@@ -46,7 +48,7 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
         "last_agent": counts.last_agent,
         "capture": _capture(parts),
         "consolidate": {
-            "extractor": "rules",
+            **model,
             "sessions": len(waiting),
             "observations": sum(one.observations for one in waiting),
             "last_ms": counts.consolidated,
@@ -93,7 +95,7 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     return [
         f"{name:11} {facts['memories']} memories ({kinds}), {seen}",
         f"capture     {wired or 'no agent is wired: memorize setup'}",
-        f"consolidate {waiting['observations']} observations waiting; {run} by {waiting['extractor']}, no model calls",
+        f"consolidate {waiting['observations']} observations waiting; {run}; {extracting.words(waiting)}",
         "sync        not set up",
         f"daemon      {up} · log {_mb(facts['log_bytes'])}, index {_mb(facts['index_bytes'])} · {facts['home']}",
     ]

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from memorize.cli import extracting
 from memorize.cli.console import app, document, json_option, say
-from memorize.consolidate.meter import MeterFile
-from memorize.consolidate.spend import Caps, Line, Meter, Used, total
+from memorize.consolidate.spend import Line, Meter, Used, total
 from memorize.index.lifetimes import Lifetime, lifetimes
 
 
@@ -29,9 +29,7 @@ def command(days: int, lives: bool, as_json: bool) -> None:
         found = lifetimes(parts.reader().connection, parts.clock.wall_ms())
         _show_lives(found, as_json)
         return
-    meter = Meter(
-        MeterFile(parts.home.meter), parts.clock, Caps(parts.config.calls_per_day, parts.config.tokens_per_day)
-    )
+    meter = extracting.meter(parts)
     lines = meter.usage(days)
     names = {one.key: one.name for one in parts.reader().projects()} if lines else {}
     if as_json:

@@ -58,17 +58,31 @@ class Extractors:
     """The extractors of this machine, as the configuration orders them."""
 
     def __init__(
-        self, home: Home, config: Config, environ: Mapping[str, str], clock: Clock, user: Path | None = None
+        self,
+        home: Home,
+        config: Config,
+        environ: Mapping[str, str],
+        clock: Clock,
+        user: Path | None = None,
+        *,
+        keep: bool = True,
     ) -> None:
-        """``user`` is the person's home directory; nothing is read yet."""
+        """``user`` is the person's home directory; nothing is read yet. ``keep`` off: nothing is ever written."""
+        self._keep = keep
+        self._stale = False
         self._home = home
         self._config = config
         self._environ = environ
         self._clock = clock
         self._user = user or Path(environ.get("HOME") or environ.get("USERPROFILE") or "~").expanduser()
 
-    def choose(self, *, fresh: bool = False) -> Choice:
-        """Return what is to be used now; ``fresh`` looks again at what is remembered. No model is called."""
+    def choose(self, *, fresh: bool = False, stale: bool = False, allowed: bool = False) -> Choice:
+        """Return what is to be used now. No model is called.
+
+        ``fresh`` looks again at what is remembered, ``stale`` takes it however old it is; ``allowed`` tells what would
+        be used if setup had switched a model on.
+        """
+        self._stale = stale
         wanted = self._config.extractor
         if self._environ.get(child.GUARD):
             return Choice("off", None, "this runs inside a call of a model")
@@ -78,7 +92,7 @@ class Extractors:
             return Choice("rules", None, "chosen in config.toml")
         if wanted != "auto":
             return self._one(wanted, fresh) or Choice("wait", None, self._lack(wanted))
-        if not self.switched_on:
+        if not (allowed or self.switched_on):
             return Choice("rules", None, "no model was switched on: memorize setup")
         names = [name.strip() for name in self._config.order.split(",")]
         for name in names:
@@ -147,7 +161,7 @@ class Extractors:
         now = self._clock.wall_ms()
         if known is not None and not fresh and known.program == program:
             age = now - known.at_ms
-            if 0 <= age < (_YES_MS if known.logged_in else _NO_MS):
+            if self._stale or 0 <= age < (_YES_MS if known.logged_in else _NO_MS):
                 return known
         found = Login(program, bool(program) and self._probe(name, program), now)
         if program or known is not None:
@@ -225,6 +239,8 @@ class Extractors:
         return found
 
     def _remember(self, **facts: object) -> None:
+        if not self._keep:
+            return
         path = self._home.extractor
         beside = path.with_name(f".{path.name}.{uuid4().hex}")
         content = json.dumps({**self._memory(), **facts}, ensure_ascii=False, indent=1).encode()
