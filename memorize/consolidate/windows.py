@@ -189,6 +189,13 @@ def _shared(events: Sequence[Event], pieces: Sequence[Piece]) -> list[tuple[Piec
     return shared
 
 
+def said_at(window: Window, found: Found) -> int:
+    """Return when what a memory rests on was said: wall ms, 0 when nobody knows."""
+    walls = [event.header.wall for event in window.events if event.id in found.sources]
+    spoken = [line.at_ms for line in window.lines] or [event.header.wall for event in window.events]
+    return max(walls or spoken, default=0)
+
+
 def answer(
     window: Window, found: Sequence[Found], extractor: str, nonce: bytes, more: Sequence[Draft] = ()
 ) -> list[Draft]:
@@ -197,10 +204,13 @@ def answer(
     ``nonce`` has 16 bytes and is what every event of a window carries; ``more`` are drafts with the ordinals that
     follow those of the memories (``reconcile`` makes them).
     """
-    drafts = [
-        Draft(MEMORY_FORMED, memory.payload(window.project, nonce), ordinal=number)
-        for number, memory in enumerate(found)
-    ]
+    drafts = []
+    for number, memory in enumerate(found):
+        payload = memory.payload(window.project, nonce)
+        # What an old transcript says was not said when it is read, so the time goes along.
+        if window.lines and (at_ms := said_at(window, memory)):
+            payload = {**payload, "said_at": at_ms}
+        drafts.append(Draft(MEMORY_FORMED, payload, ordinal=number))
     drafts += more
     claim = {
         "window": nonce.hex(),

@@ -91,6 +91,11 @@ create index shown_pinned on shown(project_root, rank, id) where pinned;
 create index shown_review on shown(project_root, rank, id) where review;
 create index shown_episodes on shown(project_root, recency_ms, id) where kind in ('summary', 'progress');
 
+-- Every verdict on a pair of memories, so that nobody asks twice; only "contradicts" means something to the fold.
+create table judged(one blob not null, other blob not null, verdict text not null, n integer not null,
+  primary key(one, other, n)) without rowid;
+create index judged_other on judged(other);
+
 -- What is known of the work itself. Each row keeps the (lamport, id) that it was taken from where the last one wins.
 create table projects(key text primary key, root text not null, name text not null, lamport integer not null,
   id blob not null) without rowid;
