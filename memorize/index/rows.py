@@ -286,7 +286,7 @@ class Telling:
     def _judged(self, n: int, header: Header, payload: Mapping[str, Any]) -> None:
         verdict = payload.get("verdict")
         if verdict in model.VERDICTS and len(header.deps) >= 2:
-            row = (*header.deps[:2], verdict, n)
+            row = (*header.deps[:2], n, verdict)
             self._connection.execute("insert or ignore into judged values(?, ?, ?, ?)", row)
 
     def _delivered(self, n: int, payload: Mapping[str, Any]) -> None:

@@ -92,7 +92,8 @@ create index shown_review on shown(project_root, rank, id) where review;
 create index shown_episodes on shown(project_root, recency_ms, id) where kind in ('summary', 'progress');
 
 -- Every verdict on a pair of memories, so that nobody asks twice; only "contradicts" means something to the fold.
-create table judged(one blob not null, other blob not null, verdict text not null, n integer not null,
+-- The key comes first: quick_check misreads a table without rowid whose columns stand in another order than its key.
+create table judged(one blob not null, other blob not null, n integer not null, verdict text not null,
   primary key(one, other, n)) without rowid;
 create index judged_other on judged(other);
 

@@ -287,7 +287,7 @@ def test_several_values_of_one_thing_all_stay(store: Store) -> None:
 @pytest.mark.parametrize("structured", [True, False])
 def test_of_a_thing_with_one_value_the_later_one_stays(store: Store, structured: bool) -> None:
     for name in ("SQLite", "PostgreSQL"):
-        about = {"subject": "app", "predicate": "primary_database", "object": name, "single": True}
+        about: dict[str, Any] = {"subject": "app", "predicate": "primary_database", "object": name, "single": True}
         store.closes(memory(f"The app's primary database is {name}.", "fact", **(about if structured else {})))
     assert store.live() == ["The app's primary database is PostgreSQL."]
 
@@ -295,7 +295,7 @@ def test_of_a_thing_with_one_value_the_later_one_stays(store: Store, structured:
 def test_an_update_needs_no_question_where_the_statement_is_plain(store: Store) -> None:
     scripted = Judge("unrelated")
     for name in ("SQLite", "PostgreSQL"):
-        about = {"subject": "앱", "predicate": "기본_db", "object": name, "single": True}
+        about: dict[str, Any] = {"subject": "앱", "predicate": "기본_db", "object": name, "single": True}
         store.closes(memory(f"앱의 기본 데이터베이스는 {name}이다.", "fact", **about), judge=scripted)
     assert store.live() == ["앱의 기본 데이터베이스는 PostgreSQL이다."]
     assert scripted.asked == []
