@@ -31,7 +31,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "history",
         "review",
     ),
-    "Work": ("consolidate", "usage", "import", "sessions", "projects"),
+    "Work": ("consolidate", "conflicts", "audit", "usage", "import", "sessions", "projects"),
     "Store": ("log", "digest", "verify", "rebuild", "config"),
     "Run": ("daemon", "version"),
 }

@@ -99,11 +99,15 @@ class Pair(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A word on a pair. ``counts``: it is remembered as an event; what a rule says at no cost is not."""
+    """A word on a pair. ``counts``: it is remembered as an event; what a rule says at no cost is not.
+
+    ``earlier`` are the events of verdicts on the same pair that this one takes back.
+    """
 
     pair: Pair
     word: str
     counts: bool = True
+    earlier: tuple[bytes, ...] = ()
 
 
 def by_rule(pair: Pair, *, by_words: bool) -> Verdict | None:

@@ -86,9 +86,27 @@ def side_of(reader: Reader, identity: bytes) -> Side | None:
     said = (event.payload or {}).get("said_at") if event else None
     at_ms = said if type(said) is int and said > 0 else wall
     where = project if scope == "project" else ""
-    return Side(
-        identity, members, kind, scope, text, trust, at_ms, subject, predicate, value, bool(single), obsolete_when, where
-    )  # fmt: skip
+    about = (subject, predicate, value, bool(single), obsolete_when, where)
+    return Side(identity, members, kind, scope, text, trust, at_ms, *about)
+
+
+def standing(reader: Reader, project: str | None, most: int) -> list[Side]:
+    """Return the live memories of a project and the personal ones, or (None) all, the highest in rank first."""
+    connection = reader.connection
+    roots = () if project is None else (*Query(connection).family(project), "")
+    where = f" and project_root in ({','.join('?' * len(roots))})" if roots else ""
+    sql = f"select id from shown where not review{where} order by rank desc, id desc limit ?"
+    rows = connection.execute(sql, (*roots, most)).fetchall()
+    sides = (side_of(reader, bytes(identity)) for (identity,) in rows)
+    return [side for side in sides if side is not None]
+
+
+def verdicts_on(connection: sqlite3.Connection, one: Side, other: Side) -> list[bytes]:
+    """Return the events of all verdicts on two memories, in whatever order they name them."""
+    pairs = [(a, b) for a in one.members for b in other.members]
+    sql = "select e.id from judged j join events e on e.n = j.n where j.one = ? and j.other = ? order by j.n"
+    found = (row for a, b in pairs for pair in ((a, b), (b, a)) for row in connection.execute(sql, pair))
+    return list(dict.fromkeys(bytes(identity) for (identity,) in found))
 
 
 def verdict_on(connection: sqlite3.Connection, new: Sequence[bytes], old: Sequence[bytes | int]) -> str:

@@ -168,7 +168,13 @@ def plan(verdicts: Iterable[Verdict], window: str, first: int, shown: frozenset[
             word = CONTRADICTS
         if verdict.counts:
             judged = word if word == CONTRADICTS and not is_clear else verdict.word
-            made.append((model.MEMORY_JUDGED, {"verdict": judged, **said}, (new.ref, old.ref)))
+            made.append(
+                (
+                    model.MEMORY_JUDGED,
+                    {"verdict": judged, **said},
+                    (new.ref, old.ref, *verdict.earlier[: _MEMBERS_MAX - 1]),
+                )
+            )
         if word == SAME:
             made += _same(new, old, said, shown)
         elif word == REFINES and trust.rank(new.trust) >= trust.rank(old.trust):

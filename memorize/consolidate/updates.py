@@ -151,7 +151,8 @@ def negations(words: Sequence[str]) -> int:
 @lru_cache(maxsize=8_192)
 def terms(text: str) -> frozenset[str]:
     """Return what a text is recognised by: its telling words, CJK as pairs of characters."""
-    return frozenset(query_terms(text, _TERMS_MAX))
+    # In lower case, so that the parts of a name in mixed case don't count besides the name.
+    return frozenset(query_terms(text.casefold(), _TERMS_MAX))
 
 
 def likeness(one: str, other: str) -> float:
