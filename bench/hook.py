@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.stores import Filler, new_project
-from bench.timing import Case, Row, bare, load, running, show, spawn, spread
+from bench.timing import Case, Row, bare, conditions, running, show, spawn, spread
 from memorize.capture.install import install_hook
 from memorize.capture.memorize_hook import brief_key, socket_path, spool_name
 from memorize.index.schema import create
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000, help="events in the log")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    before = load()
+    before = conditions()
     show("hook", measure(options.rounds, options.files, options.events), before, options.json)
 
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from bench.stores import Filler, new_project
-from bench.timing import Row, environ, load, say, show
+from bench.timing import Row, conditions, environ, say, show
 from memorize.bootstrap import App
 from memorize.clock import SystemClock
 from memorize.config import Config
@@ -99,7 +99,7 @@ def main() -> None:
     if options.child:
         child(options.child)
         return
-    before = load()
+    before = conditions()
     show("rebuild", measure(options.size), before, options.json)
 
 

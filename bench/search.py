@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from bench.stores import memory_store
-from bench.timing import Case, Row, bare, load, say, show, spawn, spread
+from bench.timing import Case, Row, bare, conditions, say, show, spawn, spread
 from bench.words import Author
 
 _QUESTIONS_A_ROUND = 10
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--stores", type=Path, help="keep the stores in this folder and use those that are there")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    before = load()
+    before = conditions()
     show("search", measure(options.sizes, options.rounds, options.stores), before, options.json)
 
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from bench.ingest import formed
 from bench.search import numbers
 from bench.stores import SEED, memory_store, new_app, recorded
-from bench.timing import Case, Row, load, running, say, show, spawn, spread
+from bench.timing import Case, Row, conditions, running, say, show, spawn, spread
 from bench.words import Author
 from memorize.bootstrap import App
 from memorize.daemon import life
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--stores", type=Path, help="keep the stores in this folder and use those that are there")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    before = load()
+    before = conditions()
     show("start", measure(options.sizes, options.rounds, options.stores), before, options.json)
 
 

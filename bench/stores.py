@@ -134,7 +134,8 @@ def recorded(name: str) -> dict[str, Any]:
 class Agent:
     """Plays Claude Code at work in a checkout: an endless row of hook calls, each of which tells something.
 
-    With ``silent`` also the calls that the agent makes but that leave no event: before a tool, after one that reads.
+    Events have about 500 bytes of payload in the mean. With ``silent`` also the calls that the agent makes but that
+    leave no event: before a tool, after one that reads.
     """
 
     def __init__(self, project: Path, seed: int = SEED, *, silent: bool = False) -> None:
@@ -163,9 +164,9 @@ class Agent:
         for number in range(_CALLS_A_SESSION):
             turn = number % 8
             if turn == 0:
-                yield self._call("UserPromptSubmit", {"prompt": write.prose(chance.randrange(60, 900))})
+                yield self._call("UserPromptSubmit", {"prompt": write.prose(chance.randrange(60, 500))})
             elif turn == 7:
-                yield self._call("Stop", {"last_assistant_message": write.prose(chance.randrange(200, 1_200))})
+                yield self._call("Stop", {"last_assistant_message": write.prose(chance.randrange(150, 700))})
             elif turn in (2, 5):
                 yield self._edit()
             else:
@@ -175,7 +176,7 @@ class Agent:
     def _command(self, *, failed: bool) -> Iterator[tuple[str, bytes]]:
         write = self._author
         given = {"command": write.command(), "description": write.words(6)}
-        output = write.output(write.chance.randrange(80, 900))
+        output = write.output(write.chance.randrange(40, 500))
         if self._silent:
             yield self._call("PreToolUse.Bash", {"tool_input": given})
             yield self._call("PostToolUse.Read", {"tool_input": {"file_path": f"{self._project}/{write.path()}"}})
@@ -187,7 +188,7 @@ class Agent:
 
     def _edit(self) -> tuple[str, bytes]:
         path = f"{self._project}/{self._author.path()}"
-        lines = self._author.hunk(self._author.chance.randrange(4, 16))
+        lines = self._author.hunk(self._author.chance.randrange(3, 10))
         patch = {"oldStart": 3, "oldLines": 9, "newStart": 3, "newLines": 9, "lines": lines}
         response = {"type": "update", "filePath": path, "structuredPatch": [patch], "originalFile": None}
         given = {"file_path": path, "content": "\n".join(line[1:] for line in lines)}
@@ -213,7 +214,7 @@ class Filler:
             self.app.home, self.app.files, self.clock, self.app.identity, self.app.normalise, self._projection
         )
         place = self.app.place(str(project))
-        self._seen = self.app.seen(place)
+        self._seen = self.app.intake.projects(place)
         self._projects = [
             place.project,
             *(f"{self._author.chance.getrandbits(128):032x}" for _ in range(_PROJECTS - 1)),

@@ -99,18 +99,44 @@ def load() -> float:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0
 
 
+def pace_ms() -> float:
+    """Return the processor time in ms of a fixed piece of Python: how fast this machine is at this moment."""
+    times = []
+    for _ in range(5):
+        begun = time.process_time()
+        seen: dict[int, bool] = {}
+        for number in range(200_000):
+            seen[number % 1_000] = str(number).startswith("1")
+        times.append(time.process_time() - begun)
+    return round(statistics.median(times) * 1000, 1)
+
+
+class Conditions(NamedTuple):
+    """How busy the machine was when a benchmark began."""
+
+    load: float
+    pace_ms: float
+
+
+def conditions() -> Conditions:
+    """Return what it is like now; to be called before anything is measured."""
+    return Conditions(load(), pace_ms())
+
+
 def say(text: str) -> None:
     """Tell a person how far it is; results alone go to standard output."""
     print(text, file=sys.stderr, flush=True)
 
 
-def show(name: str, rows: Sequence[Row], before: float, as_json: bool) -> None:
-    """Print the result of one benchmark, as one document or as a table."""
-    found = {"bench": name, "machine": machine(), "load": [before, load()], "items": rows}
+def show(name: str, rows: Sequence[Row], before: Conditions, as_json: bool) -> None:
+    """Print the result of one benchmark, as one document or as a table. Numbers come in pairs: before and after."""
+    after = conditions()
+    pairs = {"load": [before.load, after.load], "pace_ms": [before.pace_ms, after.pace_ms]}
+    found = {"bench": name, "machine": machine(), **pairs, "items": rows}
     if as_json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
         return
-    print(f"load before and after: {before} {load()}")
+    print(f"load {before.load} to {after.load}, pace {before.pace_ms} to {after.pace_ms} ms")
     cells = [heads(rows), *([text(row.get(head)) for head in heads(rows)] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     for line in cells:

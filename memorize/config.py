@@ -104,7 +104,13 @@ KEYS: Final = (
         (1.0, 1_000.0),
         "a boundary consolidates from this many on",
     ),
-    Key("daemon", "start", "daemon", ("on-demand", "never"), "whether a session start may start the daemon"),
+    Key(
+        "daemon",
+        "start",
+        "daemon",
+        ("on-demand", "never"),
+        "whether a session start may start the daemon; a change acts from the next command on",
+    ),
     Key("daemon", "idle_exit_s", "idle_exit_s", (1.0, 86_400.0), "seconds without work after which the daemon leaves"),
 )
 

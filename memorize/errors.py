@@ -79,10 +79,17 @@ class CannotRead(Problem):
 
 
 class CannotWrite(Problem):
-    """{path} cannot be written: {detail}. What was captured stays in the spool and is not lost."""
+    """{path} cannot be written: {detail}. Nothing that was kept before is lost."""
 
     exit = 24
     hint = "free some space or mend the rights, then run the command again"
+
+
+class NotKept(CannotWrite):
+    """{path} cannot be written: {detail}. What was given now was not kept."""
+
+    exit = 15
+    hint = "free some space or mend the rights, then give it once more"
 
 
 class Busy(Problem):
@@ -92,10 +99,17 @@ class Busy(Problem):
     hint = 'wait for it, or look with "memorize status"'
 
 
+class IndexBusy(Busy):
+    """The index {path} is locked by another program; nothing was changed and nothing is lost."""
+
+    exit = 34
+    hint = "let that program end, then run the command again"
+
+
 class NotWritten(Problem):
     """What was given could not be made into events; it lies in {path} and is not lost."""
 
-    exit = 28
+    exit = 14
     hint = 'look with "memorize doctor"; "memorize verify --repair" tries it again'
 
 
@@ -167,3 +181,15 @@ class MeterDamaged(Problem):
 
     exit = 35
     hint = "move the file away; what was counted in it, today's calls too, then starts at nothing"
+
+
+class Deferred(Exception):
+    """What was given is kept in the spool, but could not be taken in now: ``reason`` tells why.
+
+    It becomes part of the memory with the next command that gets through, so it must not be given again.
+    """
+
+    def __init__(self, reason: Problem) -> None:
+        """Keep what stood in the way."""
+        super().__init__(str(reason))
+        self.reason = reason

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from memorize.errors import BadHome
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -100,10 +102,16 @@ class Home:
 
 
 def state_root(environ: Mapping[str, str]) -> Path:
-    """Return the state directory: ``MEMORIZE_HOME``, else the platform's place for a program's data."""
+    """Return the state directory: ``MEMORIZE_HOME``, else the platform's place for a program's data.
+
+    Raises BadHome for a relative path: it would mean another directory wherever a program or an agent is started.
+    """
     chosen = environ.get("MEMORIZE_HOME", "")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        path = Path(chosen).expanduser()
+        if not path.is_absolute():
+            raise BadHome(path=chosen, detail="MEMORIZE_HOME is a relative path")
+        return path
     from platformdirs import user_data_path  # 16 ms, so only when it is needed
 
     return user_data_path("memorize", appauthor=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def drop(app: App, event: str, project: Path, agent: str = "claude", **fields: o
 def remember(app: App, project: Path, text: str, **fields: object) -> bytes:
     place = app.place(str(project))
     payload = changes.formed(text, "decision", "project", place.project, 7, **fields)
-    return app.append([*app.seen(place), *changes.remembered(payload)])[0]
+    return app.append(changes.remembered(payload), place=place)[0]
 
 
 def test_what_was_written_is_read_at_once(app: App, project: Path) -> None:
@@ -171,3 +172,13 @@ def test_a_broken_configuration_is_refused_before_anything_is_written(tmp_path: 
     with pytest.raises(BadConfig):
         open_app({"MEMORIZE_HOME": str(home)})
     assert [path.name for path in home.iterdir()] == ["config.toml"]
+
+
+def test_a_removed_segments_folder_is_made_again_and_captures_go_on(app: App, project: Path) -> None:
+    remember(app, project, "Lost with its folder.")
+    app.close()
+    shutil.rmtree(app.home.segments)
+    later = open_app({"MEMORIZE_HOME": str(app.home.root)})
+    identity = remember(later, project, "계속된다.")
+    assert later.group(identity).text == "계속된다."
+    assert [hit.row.text for hit in later.search("", None).hits] == ["계속된다."]

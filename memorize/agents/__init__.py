@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Final, cast
 
@@ -20,6 +21,7 @@ def names() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
+@cache
 def agent(name: str) -> Agent:
     """Return the agent of this name or alias. Raises ``UnknownAgent``."""
     chosen = _ALIASES.get(name, name)

@@ -9,21 +9,45 @@ from typing import Final
 import memorize
 from memorize.agents.write import make_private, read, replace
 from memorize.capture import install as programs
-from memorize.errors import CannotWrite
+from memorize.errors import CannotRead, CannotWrite
 from memorize.paths import Home
 
-_DAEMON: Final = '''"""Started by the hook: puts memorize on the path and serves. Written by setup."""
+# What a daemon keeps of the environment it was started in: an agent's holds keys and the marks of its own session.
+_KEPT: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "MEMORIZE_HOME", "PATH", "TMPDIR", "TZ", "USER")
+_KEPT_BEGINNINGS: Final = ("LC_", "XDG_")
+# Makes the GNU C library give freed memory back: by itself it would keep a third of what a backlog once needed.
+_THRIFT: Final = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "262144"}
+
+_FOLLOWS: Final = b"daemon.start = never\n"
+_DAEMON: Final = '''"""Serves, in an environment without the keys and marks of whoever started it."""
+import os
 import sys
-sys.path.insert(0, {site!r})
+if not sys.argv[1:]:
+    kept = {{k: v for k, v in os.environ.items() if k in {names!r} or k.startswith({beginnings!r})}}
+    os.execve(sys.executable, [sys.executable, "-I", __file__, "serve"], {{**kept, **{thrift!r}}})
+os.closerange(3, 1024)
+if {site!r} not in sys.path:
+    sys.path.insert(0, {site!r})
 from memorize.daemon.serve import main
-raise SystemExit(main())
+raise SystemExit(main(sys.argv[1:]))
 '''
+
+
+def kept(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what the daemon's environment is to be, made of the one of whoever starts it."""
+    mine = {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)}
+    return {**mine, **_THRIFT}
+
+
+def daemon_program() -> str:
+    """Return the program that the hook and ``daemon start`` run to serve from where this package lies."""
+    site = str(Path(memorize.__file__).resolve().parent.parent)
+    return _DAEMON.format(site=site, names=_KEPT, beginnings=_KEPT_BEGINNINGS, thrift=_THRIFT)
 
 
 def extra_files(python: str) -> Mapping[str, bytes]:
     """Return name -> content of the files that lie beside the hook's programs."""
-    site = str(Path(memorize.__file__).resolve().parent.parent)
-    daemon = _DAEMON.format(site=site).encode("utf-8", "surrogateescape")
+    daemon = daemon_program().encode("utf-8", "surrogateescape")
     return {"python": python.encode("utf-8", "surrogateescape"), "memorize_daemon.py": daemon}
 
 
@@ -37,6 +61,22 @@ def put_hook_files(home: Home, python: str) -> None:
     for name, content in extra_files(python).items():
         if read(home.hook / name) != content:
             replace(home.hook / name, content)
+
+
+def follow_start(home: Home, start: str) -> None:
+    """Make the hook follow ``daemon.start``: with ``never`` a mark keeps it from starting a daemon.
+
+    A mark that somebody else put there stays. Cheap enough for every verb; nothing is made where there is no hook.
+    """
+    mark = home.hook / "nodaemon"
+    try:
+        found = read(mark)
+        if start == "never" and found is None and home.hook.is_dir():
+            replace(mark, _FOLLOWS)
+        elif start != "never" and found == _FOLLOWS:
+            mark.unlink(missing_ok=True)
+    except (OSError, CannotRead, CannotWrite):
+        return  # the next verb will see to it
 
 
 def remove_hook_files(home: Home) -> None:

@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     notes: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     transcripts: Mapping[str, int] = {}
+    environ: Mapping[str, str] = {}  # in which the hook is tried
 
 
 def user_home(environ: Mapping[str, str]) -> Path:
@@ -83,7 +84,7 @@ def plan(
         traces.peer(environ, [agent.settings(here.root, scope) for agent, here in found for scope in {None, project}])
     )
     counts = {agent.name: traces.transcripts(here, agent) for agent, here in found}
-    return Plan(tuple(here for _, here in found), tuple(edits), python, tuple(notes), tuple(problems), counts)
+    return Plan(tuple(here for _, here in found), tuple(edits), python, tuple(notes), tuple(problems), counts, environ)
 
 
 def _plan_file(agent: Agent, path: Path, records: Mapping[Path, Record], line: Callable[[str], str]) -> FileEdit:
@@ -119,6 +120,8 @@ def _notes(
         notes.append(traces.codex_forms(here.root))
         if project is not None and agent.settings(here.root, None).resolve() in records:
             notes.append("Codex has our hooks in your own settings too and runs both: in this project all comes twice.")
+    if project is not None:
+        notes.append(traces.not_ignored(path, project))
     return [note for note in notes if note]
 
 
@@ -130,7 +133,7 @@ def apply(planned: Plan, home: Home) -> list[str]:
     make_private(home.root, home.receipts)
     put_hook_files(home, planned.python)
     agent = planned.found[0].agent if planned.found else known.names()[0]
-    try_hook(planned.python, home, agent)
+    try_hook(planned.python, home, agent, planned.environ)
     records = receipt.load(home)
     told: list[str] = []
     for item in planned.edits:

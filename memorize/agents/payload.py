@@ -18,11 +18,13 @@ from memorize.log.spool import Unreadable
 from memorize.model import Capture
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|"', re.DOTALL)
-_PRIVATE: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}private\s{0,9}>", re.IGNORECASE)
+_PRIVATE: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 _OWN: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}memorize-context\b[^<>]*>", re.IGNORECASE)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # Text beyond the kept part that is still redacted with it, so that no cut falls inside a secret and hides its start.
 _REDACT_MARGIN: Final = 64 * 1024
+# Raw line breaks inside texts are taken. Made once: that costs as much as reading a payload.
+_JSON: Final = json.JSONDecoder(strict=False)
 _GAP: Final = "\n[... {} characters left out ...]\n"
 
 
@@ -32,7 +34,7 @@ def read(capture: Capture) -> dict[str, Any]:
     if not text:
         raise Unreadable("the payload is empty")
     try:
-        value = json.loads(text, strict=False)
+        value = _JSON.decode(text)
     except RecursionError:
         raise Unreadable("the payload is nested too deeply") from None
     except ValueError as error:
@@ -95,7 +97,7 @@ def _trim_escape(text: str) -> str:
 
 def _close(text: str, closers: list[str]) -> Any:
     try:
-        return json.loads(text + "".join(reversed(closers)), strict=False)
+        return _JSON.decode(text + "".join(reversed(closers)))
     except (ValueError, RecursionError):
         raise Unreadable("the payload was cut and nothing of it can be read") from None
 

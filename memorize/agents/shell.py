@@ -19,6 +19,9 @@ _CURL_CHANGES: Final = re.compile(
 )
 _HEREDOC: Final = re.compile(r"<<-?\s*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([\w.-]+))")
 _NESTING_MAX: Final = 8
+# What means nothing to a shell: the rest of a word, and of a text in double quotes. Taken in one step.
+_PLAIN: Final = re.compile(r"[^'\"\\`$ \t\r\n;&|()<>]*")
+_QUOTED: Final = re.compile(r"[^\"\\`$]*")
 
 
 class Command(NamedTuple):
@@ -103,8 +106,8 @@ class _Lexer:
         elif char in "<>":
             return self._redirection(char)
         else:
-            self._add(char)
-            self.at += 1
+            start, self.at = self.at, _end(_PLAIN, self.text, self.at + 1)
+            self._add(self.text[start : self.at])
         return True
 
     def _add(self, text: str) -> None:
@@ -113,19 +116,24 @@ class _Lexer:
         self.word.append(text)
 
     def _quoted(self, quote: str) -> bool:
+        if quote == "'":
+            start, end = self.at + 1, self.text.find("'", self.at + 1)
+            self.at = end + 1
+            self._add(self.text[start:end])
+            return end >= 0
         at = self.at + 1
         kept: list[str] = []
-        while at < len(self.text) and self.text[at] != quote:
-            if quote == '"' and self.text[at] == "\\":
+        while at < len(self.text) and self.text[at] != '"':
+            if self.text[at] == "\\":
                 kept.append(self.text[at + 1 : at + 2])
                 at += 2
-            elif quote == '"' and self._expands(at):
+            elif self._expands(at):
                 at = self._expansion(at)
                 if at < 0:
                     return False
             else:
-                kept.append(self.text[at])
-                at += 1
+                start, at = at, _end(_QUOTED, self.text, at + 1)
+                kept.append(self.text[start:at])
         self._add("".join(kept))
         self.at = at + 1
         return at < len(self.text)
@@ -223,6 +231,12 @@ class _Lexer:
         if self.words or self.writes:
             self.done.append(Command(tuple(self.words), self.writes))
         self.words, self.writes, self.target, self.skip_word = [], False, False, False
+
+
+def _end(run: re.Pattern[str], text: str, at: int) -> int:
+    """Return where a run of characters ends that begins at ``at`` and may be empty."""
+    found = run.match(text, at)
+    return at if found is None else found.end()
 
 
 def _name(word: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -39,6 +40,7 @@ _PEER_VARIABLES: Final = frozenset(
     )
 )
 _HEAD_BYTES: Final = 256
+_GIT_S: Final = 5.0
 _TRUST_NOTE: Final = (
     'Codex runs new or changed hooks only after you trust them: open codex and choose "Trust all and continue".'
 )
@@ -118,6 +120,21 @@ def codex_forms(root: Path) -> str | None:
     if not isinstance(hooks, dict) or not set(hooks) - {"state"}:
         return None
     return f"{root / 'config.toml'} holds hooks too; Codex reads both files but warns. Ours are in hooks.json."
+
+
+def not_ignored(path: Path, project: Path) -> str | None:
+    """Return a note when git would offer a project's local settings for a commit; None where git is not at work."""
+    command = ["git", "-C", str(project), "check-ignore", "-q", "--", str(path)]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 1:
+        return None
+    return (
+        f"{path} is not ignored by git and names paths of this machine: keep it out of commits, for example by a line "
+        "in .git/info/exclude."
+    )
 
 
 def hooks_disabled(path: Path, text: bytes | None) -> str | None:

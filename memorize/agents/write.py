@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from memorize.agents.hookline import hook_line
-from memorize.errors import CannotRead, CannotWrite, HookFails
+from memorize.errors import BadHome, CannotRead, CannotWrite, HookFails
 from memorize.paths import Home
 
 _TRIAL_S: Final = 20
@@ -70,10 +71,12 @@ def _sync_folder(folder: Path) -> None:
 
 
 def make_private(*folders: Path) -> None:
-    """Make directories that nobody else can look into. Raises ``CannotWrite``."""
+    """Make directories that nobody else can look into. Raises ``CannotWrite``; ``BadHome`` where none can be."""
     for folder in folders:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
+            raise BadHome(path=folder, detail=error.strerror or error) from None
         except OSError as error:
             raise CannotWrite(path=folder, detail=error.strerror or error) from None
 
@@ -83,21 +86,20 @@ def created_folders(path: Path) -> tuple[Path, ...]:
     return tuple(reversed([folder for folder in path.parents if not folder.exists()]))
 
 
-def try_hook(python: str, home: Home, agent: str) -> None:
+def try_hook(python: str, home: Home, agent: str, environ: Mapping[str, str]) -> None:
     """Run the hook once as the agent will, without its guard, into a state directory that is thrown away.
 
     Raises ``HookFails`` when it does not end well, says anything, or captures nothing.
     """
     with tempfile.TemporaryDirectory(prefix=".trial-", dir=home.root) as folder:
         keep = ("PATH", "SYSTEMROOT", "HOME", "USERPROFILE", "TMPDIR", "TEMP", "LANG")
-        environ = {name: os.environ[name] for name in keep if name in os.environ}
-        environ["MEMORIZE_HOME"] = folder
+        clean = {name: environ[name] for name in keep if name in environ} | {"MEMORIZE_HOME": folder}
         line = hook_line(python, str(home.hook_program), agent, _TRIAL_EVENT).removesuffix(_GUARD)
         direct = [python, "-I", "-S", str(home.hook_program), agent, _TRIAL_EVENT]
         command = direct if sys.platform == "win32" else ["/bin/sh", "-c", line]
         try:
             done = subprocess.run(
-                command, input=b"{}", capture_output=True, cwd=folder, env=environ, timeout=_TRIAL_S, check=False
+                command, input=b"{}", capture_output=True, cwd=folder, env=clean, timeout=_TRIAL_S, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise HookFails(detail=str(error)) from None

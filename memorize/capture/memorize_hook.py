@@ -353,12 +353,12 @@ def _answer(root: str, drop: _Drop, name: str, cwd: str) -> None:
             _write(1, _lean(root, [drop.agent, cwd, drop.nonce.hex(), drop.event, name]).partition(b"\n")[2])
 
 
-def _root(cwd: str, program: str) -> str:
-    root = _env("MEMORIZE_HOME")
+def _root(program: str) -> str:
+    root = _env("MEMORIZE_HOME").replace(_SLASH, "/")
     if root[:2] == "~/":
-        root = _env("HOME") + root[1:]
-    root = root.replace(_SLASH, "/") or program.replace(_SLASH, "/").rsplit("/", 2)[0]
-    return (root if root[:1] == "/" or root[1:2] == ":" else f"{cwd}/{root}").rstrip("/")
+        root = _env("HOME").replace(_SLASH, "/") + root[1:]
+    absolute = root[:1] == "/" or root[1:2] == ":"  # a relative path would be another one in every directory
+    return root.rstrip("/") if absolute else program.replace(_SLASH, "/").rsplit("/", 2)[0]
 
 
 def main(argv: "list[str]", program: str) -> None:
@@ -377,7 +377,7 @@ def main(argv: "list[str]", program: str) -> None:
         cwd = posix.getcwd().replace(_SLASH, "/")
     except OSError:
         cwd = "/"  # deleted; the ingester checks the payload's directory
-    root = _root(cwd, program)
+    root = _root(program)
     drop = _Drop(root, "claude" if agent == "claude_code" else agent, event)
     try:
         start_new_thread(_watch, (drop,))

@@ -19,7 +19,6 @@ from memorize.cli.when import ago
 from memorize.consolidate.attempts import FAILURES_MAX
 from memorize.daemon import life
 from memorize.errors import Problem
-from memorize.log.lock import Lock
 from memorize.log.verify import verify
 
 OK: Final = "ok"
@@ -181,14 +180,16 @@ def _identity(parts: App) -> Iterator[Check]:
 def _daemon(parts: App) -> Iterator[Check]:
     running = life.status(parts.home)
     if running is not None:
-        yield Check(OK, "daemon", f"running, version {running.version}, {running.memory_kib // 1024} MiB")
+        text = f"running, version {running.version}, {running.memory_kib // 1024} MiB"
+        if running.failures:
+            text += f"; {running.failures} rounds failed, the last one by {running.failure}"
+            yield Check(WARN, "daemon", text, "mend what it says; it tries again by itself and captures wait")
+        else:
+            yield Check(OK, "daemon", text)
         return
-    if parts.home.locks.is_dir():
-        lock = Lock(parts.home.locks / "daemon")
-        if not lock.acquire():
-            yield Check(FAIL, "daemon", "it runs but does not answer", "memorize daemon stop, or end its process")
-            return
-        lock.release()
+    if life.is_locked(parts.home):
+        yield Check(FAIL, "daemon", "it runs but does not answer", "memorize daemon stop, or end its process")
+        return
     yield Check(OK, "daemon", "not running; it starts when a session does")
 
 

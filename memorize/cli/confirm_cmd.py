@@ -16,7 +16,9 @@ def command(identity: str, as_json: bool) -> None:
     parts = app()
     group = parts.group(parts.resolve(identity))
     parts.append(confirmed(group.members))
+    parts.changed(group.scope, group.project)
     if as_json:
         document({"id": group.id, **parts.group(group.id).shown()})
         return
-    say(f" its age counts from now on.:confirmed {group.id.hex()[:6]}: {group.text}")
+    say(f"confirmed {group.id.hex()[:6]}: {group.text}")
+    say("Its age counts from now on.")

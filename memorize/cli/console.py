@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
     from memorize.bootstrap import App
+
+# So long a verb waits for an index that another program has locked.
+PATIENCE_S: Final = 2.0
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 here_option = click.option(
@@ -27,9 +30,13 @@ here_option = click.option(
 
 def app() -> App:
     """Return the program's parts for this process's environment."""
+    from memorize.agents.hookfiles import follow_start
     from memorize.bootstrap import open_app  # help and version need none of it
 
-    return open_app(os.environ)
+    parts = open_app(os.environ, patience_s=PATIENCE_S)
+    parts.note = lambda problem: tell(f"note: {problem} This shows what was taken in before.")
+    follow_start(parts.home, parts.config.daemon)
+    return parts
 
 
 def say(text: str = "") -> None:

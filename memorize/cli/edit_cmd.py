@@ -36,6 +36,7 @@ def command(identity: str, text: tuple[str, ...], kind: str | None, importance: 
         expires_at=group.expires_at,
     )
     new = parts.append(edited(payload, group.members))[0]
+    parts.changed(group.scope, group.project)
     if as_json:
         document({"id": new, "replaces": group.id, **parts.group(new).shown()})
         return

@@ -17,8 +17,10 @@ def command(identities: tuple[str, ...], reason: str, as_json: bool) -> None:
     parts = app()
     # All are looked up before the first is forgotten, so that a wrong id changes nothing.
     groups = [parts.group(parts.resolve(identity)) for identity in identities]
-    for group in groups:
-        parts.append(forgotten(group.members, group.supersedes, reason))
+    # All are kept before the first is taken in.
+    parts.settle([parts.put(forgotten(group.members, group.supersedes, reason)) for group in groups])
+    for scope, project in dict.fromkeys((group.scope, group.project) for group in groups):
+        parts.changed(scope, project)
     if as_json:
         document({"items": [{"id": group.id, "text": group.text} for group in groups], "total": len(groups)})
         return

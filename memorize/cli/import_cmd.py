@@ -83,15 +83,15 @@ def _read(parts: App, reader: Agent, old: Old, running: set[str], dry_run: bool)
             break
         done = _plus(done, open_ones)
         if not dry_run:
-            if seen := parts.seen(place):
-                parts.append(seen)
+            if told := parts.intake.projects(place):
+                parts.append(told)
             done = done._replace(memories=done.memories + parts.close_windows(open_ones, _WAIT_S).memories)
     return done if done.windows else _Done("known")
 
 
 def _running(parts: App) -> set[str]:
     """Return the sessions that hooks are capturing: their own boundaries will read them."""
-    from memorize.bootstrap import DEAD_MS
+    from memorize.bootstrap.app import DEAD_MS
 
     now = parts.clock.wall_ms()
     return {one.session for one in parts.reader().sessions() if one.closed is None and now - one.last < DEAD_MS}

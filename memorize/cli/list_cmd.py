@@ -31,7 +31,7 @@ def command(
     """List this project's and the personal memories by importance and recency."""
     parts = app()
     query = parts.query()
-    project = None if all_projects else parts.place(directory).project
+    project = None if all_projects else parts.here(directory).project
     found = parts.search("", project, limit, kinds=kinds, dead=old, review=review, query=query)
     if as_json:
         listing((as_item(hit.row, hit.score) for hit in found.hits), found.total)

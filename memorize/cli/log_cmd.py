@@ -27,8 +27,8 @@ _TELLING = ("text", "command", "path", "subject", "tool", "reason", "source", "n
 def command(limit: int, kind: str | None, session: str | None, here: bool, directory: str, as_json: bool) -> None:
     """Show the newest events of the log."""
     parts = app()
-    project = parts.place(directory).project if here else None
     reader = parts.reader()
+    project = parts.here(directory).project if here else None
     events = reader.log(kind=kind, session=session, project=project, limit=limit)
     if as_json:
         listing((as_item(event) for event in events), reader.counts().events)

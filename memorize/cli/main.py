@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Final
 import click
 
 from memorize import __version__
-from memorize.errors import Problem
+from memorize.errors import Deferred, Problem
 
 # verb -> module that holds ``command``. Sections as in "memorize --help".
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # "--debug" is understood anywhere, since it is added to a command that has just failed.
     words = (["--debug"] if debug else []) + [word for word in words if word != "--debug"]
     try:
-        cli.main(args=words, prog_name="memorize", standalone_mode=False)
+        _run(words)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except click.Abort:
@@ -93,12 +94,48 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader (head, a pager) has enough. Python would complain again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Deferred as deferred:
+        _say_kept(deferred, "--json" in words)
     except Problem as problem:
         if debug:
             raise
         click.echo(f"memorize: {problem}", err=True)
         click.echo(f"hint: {problem.remedy()}", err=True)
         sys.exit(problem.exit)
+
+
+def _say_kept(deferred: Deferred, as_json: bool) -> None:
+    """Say that what was given is kept although nothing can be told of it yet."""
+    if as_json:
+        click.echo(json.dumps({"id": None, "waiting": True, "reason": str(deferred.reason)}, ensure_ascii=False))
+    click.echo(f"memorize: {deferred.reason}", err=True)
+    click.echo("It is kept in the spool, and a later command takes it in: do not give it again.", err=True)
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run the verb; when the index turns out to be damaged, make it anew and run the verb once more.
+
+    That is safe: verbs print when they know everything, and what they write twice counts once.
+    """
+    try:
+        cli.main(args=list(words), prog_name="memorize", standalone_mode=False)
+        return
+    except Exception as error:
+        if not _is_damage(error):
+            raise
+    from memorize.bootstrap import open_app
+
+    open_app(os.environ).rebuild()
+    click.echo("memorize: the index was damaged and was made anew from the log; nothing was lost", err=True)
+    cli.main(args=list(words), prog_name="memorize", standalone_mode=False)
+
+
+def _is_damage(error: Exception) -> bool:
+    if isinstance(error, click.ClickException | click.exceptions.Exit | click.Abort | OSError):
+        return False
+    from memorize.index.damage import is_damage  # a verb that went well needs none of it
+
+    return is_damage(error)
 
 
 if __name__ == "__main__":

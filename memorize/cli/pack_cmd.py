@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from memorize.cli.console import app, document, here_option, json_option, text_of
-from memorize.errors import NothingToRemember
+from memorize.errors import Deferred, NothingToRemember, Problem
 from memorize.model import CONTEXT_DELIVERED, Draft
 from memorize.recall.brief import delivered_payload
 from memorize.recall.pack import PACK_TOKENS, build_pack
@@ -22,10 +22,16 @@ def command(task: tuple[str, ...], tokens: int, directory: str, as_json: bool) -
     if not asked:
         raise NothingToRemember
     parts = app()
-    place = parts.place(directory)
-    found = build_pack(parts.query(), asked, place.project, place.name, parts.clock.wall_ms(), tokens)
+    query = parts.query()
+    place = parts.here(directory)
+    found = build_pack(query, asked, place.project, place.name, parts.clock.wall_ms(), tokens)
     # What was given out is on record, like every other context.
-    parts.append([Draft(CONTEXT_DELIVERED, delivered_payload(found, "memorize", place.project, "pack", "pack"))])
+    try:
+        parts.append([Draft(CONTEXT_DELIVERED, delivered_payload(found, "memorize", place.project, "pack", "pack"))])
+    except Deferred:
+        pass  # the record waits in the spool
+    except Problem as problem:
+        parts.note(problem)
     if as_json:
         items = [{"id": identity, "reason": reason, "score": value} for identity, reason, value in found.items]
         document({"text": found.text, "tokens": found.tokens, "items": items})

@@ -16,7 +16,10 @@ def command(identity: str, as_json: bool) -> None:
     parts = app()
     group = parts.group(parts.resolve(identity))
     parts.append(pinned(group.members))
+    parts.changed(group.scope, group.project)
     if as_json:
         document({"id": group.id, **parts.group(group.id).shown()})
         return
-    say(f" it is told first in every session of its project.:pinned {group.id.hex()[:6]}: {group.text}")
+    say(f"pinned {group.id.hex()[:6]}: {group.text}")
+    of_project = " of its project" if group.scope == "project" else ""
+    say(f"It is told first in every session{of_project}.")

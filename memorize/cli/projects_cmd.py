@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memorize.cli.console import app, json_option, listing, say
+from memorize.recall.plain import one_line
 
 
 @click.command()
@@ -16,9 +17,9 @@ def command(as_json: bool) -> None:
         listing((one._asdict() for one in found), len(found))
         return
     for one in found:
-        say(
-            f"{one.key[:8]}  {one.name:24} {one.memories:5} memories {one.sessions:4} sessions  "
-            f"{', '.join(one.paths[:2])}"
-        )
+        paths = one_line(", ".join(one.paths[:2]))
+        joined = "" if one.root == one.key else f"  (one with {one.root[:8]})"
+        counts = f"{one.memories:5} memories {one.sessions:4} sessions"
+        say(f"{one.key[:8]}  {one_line(one.name):24} {counts}  {paths}{joined}")
     if not found:
         say("no project was captured yet")

@@ -42,7 +42,8 @@ def command(
     scope = "personal" if personal else "project"
     fields = {"tags": list(tags), "branch": place.branch, "expires_at": _end_of(until)}
     payload = formed(said, kind, scope, place.project, importance or _IMPORTANCE.get(kind, 6), **fields)
-    identity = parts.append([*parts.seen(place), *remembered(payload)])[0]
+    identity = parts.append(remembered(payload), place=place)[0]
+    parts.changed(scope, place.project)
     if as_json:
         document({"id": identity, "project": place.project, **parts.group(identity).shown()})
         return

@@ -17,6 +17,7 @@ def command(identity: str, as_json: bool) -> None:
     group = parts.group(parts.resolve(identity))
     if group.overruled_by:
         parts.append(restored(parts.batch_of(group.overruled_by)))
+        parts.changed(group.scope, group.project)
         group = parts.group(group.id)
     if as_json:
         document({"id": group.id, **group.shown()})

@@ -40,7 +40,7 @@ def command(
     """Search this project's and the personal memories for WORDS."""
     parts = app()
     query = parts.query()
-    place = parts.place(directory)
+    place = parts.here(directory)
     started = time.monotonic()
     found = parts.search(
         " ".join(words),

@@ -16,8 +16,9 @@ from memorize.cli.when import ago
 def command(limit: int, all_projects: bool, directory: str, as_json: bool) -> None:
     """List the sessions of this project: agent, branch, last activity, observations."""
     parts = app()
-    project = None if all_projects else parts.place(directory).project
-    found = parts.reader().sessions(project=project, limit=limit)
+    reader = parts.reader()
+    project = None if all_projects else parts.here(directory).project
+    found = reader.sessions(project=project, limit=limit)
     if as_json:
         listing((one._asdict() for one in found), len(found))
         return

@@ -10,13 +10,14 @@ from pathlib import Path
 import click
 
 from memorize import agents
-from memorize.agents import install
+from memorize.agents import hookfiles, install
 from memorize.agents.base import Found
 from memorize.agents.install import Plan
 from memorize.bootstrap import App
 from memorize.cli import extracting
 from memorize.cli.console import app, document, json_option, say, tell
 from memorize.config import EXTRACTORS
+from memorize.daemon import life
 
 
 @click.command()
@@ -43,6 +44,8 @@ def command(names: tuple[str, ...], local: bool, dry_run: bool, extractor: str |
     plan = install.plan(parts.home, sys.executable, wanted, os.environ, project, windows=os.name == "nt")
     told = [] if dry_run else install.apply(plan, parts.home)
     if not dry_run:
+        hookfiles.follow_start(parts.home, parts.config.daemon)
+        life.look(parts.home)  # an older one has to leave
         parts.ingest()
     config, choice = extracting.switch(parts, extractor, dry_run=dry_run)
     if as_json:

@@ -32,10 +32,10 @@ def command(directory: str, as_json: bool) -> None:
 
 
 def _facts(parts: App, directory: str) -> dict[str, Any]:
-    place = parts.place(directory)
+    place = parts.here(directory)
     counts = parts.reader().counts(place.project)
     waiting = parts.open_sessions()
-    running = life.status(parts.home)
+    running = life.look(parts.home)
     model = extracting.status(parts)
     return {
         "project": {"key": place.project, "name": place.name, "path": place.root},

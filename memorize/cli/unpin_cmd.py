@@ -16,6 +16,7 @@ def command(identity: str, as_json: bool) -> None:
     parts = app()
     group = parts.group(parts.resolve(identity))
     parts.append(unpinned(parts.pins(group)))
+    parts.changed(group.scope, group.project)
     if as_json:
         document({"id": group.id, **parts.group(group.id).shown()})
         return

@@ -52,9 +52,9 @@ def rendered_mark(connection: sqlite3.Connection) -> str:
     return str(meta.get(connection, "briefs", ""))
 
 
-def put(path: Path, briefs: Sequence[StoredBrief], mark: str | None) -> None:
+def put(path: Path, briefs: Sequence[StoredBrief], mark: str | None, busy_s: float = schema.BUSY_S) -> None:
     """Store briefs. With a ``mark`` they are all there are, and the others go; without one they replace their like."""
-    connection = schema.open_write(path)
+    connection = schema.open_write(path, busy_s)
     try:
         with schema.guard(path), transaction(connection):
             if mark is not None:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from memorize.index.gitcommits import first_commit
 
 _FILE_BYTES_MAX: Final = 1024 * 1024
+_LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 _PACKED_REFS_BYTES_MAX: Final = 64 * 1024 * 1024
 # How many loose commits are read to find the first one: where there is a remote it is a mere hint.
 _LOOSE_MAX: Final = 200
@@ -36,6 +37,26 @@ class Checkout(NamedTuple):
     remote: str
     first_commit: str
     files: tuple[str, ...]
+
+
+class History(NamedTuple):
+    """What the log of HEAD tells of a repository: the commits it was at, and what it was cloned from (None: nothing).
+
+    Empty without a repository, and where git was told to keep no log.
+    """
+
+    commits: frozenset[str] = frozenset()
+    source: str | None = None
+
+
+def history(folder: str) -> History:
+    """Return the history of the checkout whose top is ``folder``. Never raises."""
+    git = _git_dir(os.path.join(folder, ".git"))
+    text = _read(os.path.join(_common_dir(git), "logs", "HEAD"), _LOG_BYTES_MAX) if git is not None else None
+    lines = (text or "").splitlines()
+    commits = frozenset(line.split(" ", 2)[1] for line in lines if line.count(" ") > 1)
+    _, cloned, source = (lines[0] if lines else "").partition("\tclone: from ")
+    return History(commits, source.strip() if cloned else None)
 
 
 def read(folder: str) -> Checkout | None:

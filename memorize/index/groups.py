@@ -9,8 +9,10 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from memorize.errors import AmbiguousId, UnknownMemory
+from memorize.fold import id_key
 from memorize.ids import ID_BYTES
-from memorize.model import MEMORY_PINNED
+from memorize.index.closure import key_number, unpack
+from memorize.model import MEMORY_PINNED, MEMORY_SUPERSEDED
 
 _SHORT_MIN: Final = 4
 _NAMED_MAX: Final = 5
@@ -110,7 +112,8 @@ def _of_group(connection: sqlite3.Connection, group: bytes, identity: bytes) -> 
         (group,),
     ).fetchone()
     if shown is None or not group:
-        return members or (identity,), (), False, 0, 0, ()
+        members = members or (identity,)
+        return members, _replaced(connection, members), False, 0, 0, ()
     supersedes, pinned, confirmations, recency, disputed = shown
     return (
         members,
@@ -120,6 +123,31 @@ def _of_group(connection: sqlite3.Connection, group: bytes, identity: bytes) -> 
         recency,
         tuple(msgpack.unpackb(disputed)),
     )
+
+
+def _replaced(connection: sqlite3.Connection, members: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return everything that these memories replaced, directly or through others; an undone edit replaces nothing.
+
+    What is shown has this in its row; a version in the middle has no row, so its supersede events are followed.
+    """
+    found: dict[bytes, None] = {}
+    waiting = list(members)
+    sql = """select f.header from links l join events e on e.n = l.n join foldable f on f.n = l.n
+        where l.key = ? and e.kind = ?"""
+    while waiting:
+        new = waiting.pop()
+        for (header,) in connection.execute(sql, (key_number(id_key(new)), MEMORY_SUPERSEDED)):
+            deps = unpack(header)[7]
+            for old in deps[1:] if deps and deps[0] == new else ():
+                if old not in found and old not in members and new in _heirs(connection, old):
+                    found[old] = None
+                    waiting.append(old)
+    return tuple(found)
+
+
+def _heirs(connection: sqlite3.Connection, identity: bytes) -> tuple[bytes, ...]:
+    row = connection.execute("select heirs from memories where id = ?", (identity,)).fetchone()
+    return tuple(msgpack.unpackb(row[0])) if row else ()
 
 
 def siblings(connection: sqlite3.Connection, identities: tuple[bytes, ...]) -> list[bytes]:
@@ -141,5 +169,5 @@ def pins(connection: sqlite3.Connection, memories: tuple[bytes, ...]) -> list[by
     return [
         bytes(identity)
         for identity, header in connection.execute(sql, (MEMORY_PINNED,))
-        if wanted.intersection(msgpack.unpackb(header, strict_map_key=False, unicode_errors="surrogatepass")[7])
+        if wanted.intersection(unpack(header)[7])
     ]

@@ -21,6 +21,7 @@ _MARKER_BYTES_MAX: Final = 64 * 1024
 _EXCLUDE_CHARS_MAX: Final = 1024 * 1024
 _NOTHING_SAID: Final[Mapping[str, object]] = MappingProxyType({})
 _CACHED_MAX: Final = 256
+_STAMPED_MAX: Final = 4096
 # Within this time a directory is not even looked at again: a batch of captures names the same few over and over.
 _TRUSTED_NS: Final = 20_000_000
 
@@ -58,6 +59,7 @@ class Places:
         self._exclude = os.fspath(exclude)
         self._clock = clock or SystemClock()
         self._known: dict[str, tuple[int, _Stamps, Place]] = {}
+        self._stamped: dict[str, tuple[int, _Stamp]] = {}
 
     def __call__(self, path: str) -> Place:
         """Return the place of a directory."""
@@ -67,7 +69,7 @@ class Places:
             looked, stamps, place = held
             if 0 <= now - looked < _TRUSTED_NS:
                 return place
-            if all(_stamp(name) == stamp for name, stamp in stamps):
+            if all(self._stamp(name, now) == stamp for name, stamp in stamps):
                 self._known[path] = (now, stamps, place)
                 return place
         finder = _Finder(self._device, self._exclude)
@@ -76,6 +78,17 @@ class Places:
             self._known.pop(next(iter(self._known)))
         self._known[path] = (now, tuple((name, _stamp(name)) for name in finder.looked_at), place)
         return place
+
+    def _stamp(self, name: str, now: int) -> _Stamp:
+        """Return what a file looks like, or did a moment ago: the directories of a checkout share most files."""
+        held = self._stamped.get(name)
+        if held is not None and 0 <= now - held[0] < _TRUSTED_NS:
+            return held[1]
+        if len(self._stamped) >= _STAMPED_MAX:
+            self._stamped.clear()
+        found = _stamp(name)
+        self._stamped[name] = (now, found)
+        return found
 
 
 def locate(path: str | os.PathLike[str], device: str, exclude: str | os.PathLike[str] = "") -> Place:

@@ -21,9 +21,10 @@ class Projector:
     Every method raises IndexMissing, IndexDamaged, Busy or CannotWrite; then nothing was changed.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Nothing is opened before the first use."""
+    def __init__(self, path: Path, busy_s: float = schema.BUSY_S) -> None:
+        """Nothing is opened before the first use. A lock of somebody else's is waited for ``busy_s`` seconds."""
         self._path = path
+        self._busy_s = busy_s
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] = (0, 0)
         # What the last ``known`` did not find, and the number that the next event would have got then.
@@ -80,7 +81,7 @@ class Projector:
             if self._connection is not None and self._file != schema.file_identity(self._path):
                 self.close()
             if self._connection is None:
-                self._connection = schema.open_write(self._path)
+                self._connection = schema.open_write(self._path, self._busy_s)
                 self._file = schema.file_identity(self._path)
             yield self._connection
 

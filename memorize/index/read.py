@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from memorize.errors import CannotRead
 from memorize.fold import finish
-from memorize.index import closure, meta, schema
+from memorize.index import closure, meta, moved, schema
+from memorize.index.place import Place
 from memorize.index.rows import number8, string
 from memorize.log.codec import Bad
 from memorize.log.segments import read_event
@@ -95,16 +96,21 @@ class Reader:
     Every method raises IndexMissing, IndexDamaged or Busy.
     """
 
-    def __init__(self, home: Home, connection: sqlite3.Connection) -> None:
-        """Use ``open``."""
+    def __init__(self, home: Home, busy_s: float = schema.BUSY_S, *, as_it_lies: bool = False) -> None:
+        """Open the index of a state directory; the options are those of ``schema.open_read``."""
         self._home = home
-        self._connection = connection
-        self._file = schema.file_identity(home.index)
+        self._options: tuple[float, bool] = (busy_s, as_it_lies)
+        self._connection, self._file = self._open()
 
     @classmethod
-    def open(cls, home: Home) -> Reader:
+    def open(cls, home: Home, busy_s: float = schema.BUSY_S, *, as_it_lies: bool = False) -> Reader:
         """Open the index of a state directory."""
-        return cls(home, schema.open_read(home.index))
+        return cls(home, busy_s, as_it_lies=as_it_lies)
+
+    def _open(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+        busy_s, as_it_lies = self._options
+        file = schema.file_identity(self._home.index)
+        return schema.open_read(self._home.index, busy_s, as_it_lies=as_it_lies), file
 
     def close(self) -> None:
         """Close the connection."""
@@ -113,11 +119,10 @@ class Reader:
     @property
     def connection(self) -> sqlite3.Connection:
         """The connection to the index as it is now; don't keep it for long."""
-        now = schema.file_identity(self._home.index)
-        if now != self._file:
-            fresh = schema.open_read(self._home.index)
+        if schema.file_identity(self._home.index) != self._file:
+            fresh = self._open()
             self._connection.close()
-            self._connection, self._file = fresh, now
+            self._connection, self._file = fresh
         return self._connection
 
     def digest(self) -> Digest:
@@ -133,7 +138,7 @@ class Reader:
         connection = self.connection
         with self._guard():
             kinds = dict(connection.execute("select kind, events from kinds"))
-            keys = self._family(project) if project is not None else ()
+            keys = self.family(project) if project is not None else ()
             marks = ",".join("?" * len(keys))
             where = f" where project in ({marks})" if project is not None else ""
             one = "select count(*), coalesce(sum(observations), 0) from sessions" + where
@@ -198,7 +203,7 @@ class Reader:
         """Return the sessions of one project or of all, the one that was active last first."""
         connection = self.connection
         with self._guard():
-            keys = self._family(project) if project is not None else ()
+            keys = self.family(project) if project is not None else ()
             where = f"where project in ({','.join('?' * len(keys))})" if project is not None else ""
             rows = connection.execute(
                 "select agent, session, project, dir, branch, head, opened, case when closed >= last then closed end,"
@@ -227,10 +232,11 @@ class Reader:
                 parts.append("(e.kind = ? or (e.kind >= ? and e.kind < ?))")
                 values += [kind, f"{kind.rstrip('.')}.", f"{kind.rstrip('.')}/"]
             if session is not None:
-                parts.append("e.session = ?")
+                # The index by session leaves out events without one, and wants to be told that none is meant.
+                parts.append("e.session = ? and e.session <> ''" if session else "e.session = ?")
                 values.append(session)
             if project is not None:
-                keys = self._family(project)
+                keys = self.family(project)
                 parts.append(f"e.project in ({','.join('?' * len(keys))})")
                 values += keys
             where = f" where {' and '.join(parts)}" if parts else ""
@@ -291,20 +297,23 @@ class Reader:
             place == (key,) and name == (payload["name"],) and known >= {tuple(pair) for pair in payload["identities"]}
         )
 
-    def project_at(self, device: str, path: str) -> str:
-        """Return the key of the project last seen at a path of a device, "" when there was none."""
-        sql = "select project from places where device = ? and path = ?"
+    def former_key(self, device: str, place: Place) -> str:
+        """Return the key of the project that this one is to be linked with, "" without one (``moved.former_key``)."""
         connection = self.connection
         with self._guard():
-            row = connection.execute(sql, (device, path)).fetchone()
-        return str(row[0]) if row else ""
+            return moved.former_key(connection, device, place)
 
-    def _family(self, project: str) -> tuple[str, ...]:
-        """Return every key that is joined with a project, its own included."""
-        row = self.connection.execute("select root from projects where key = ?", (project,)).fetchone()
-        root = str(row[0]) if row else project
-        joined = [key for (key,) in self.connection.execute("select key from projects where root = ?", (root,))]
-        return tuple(dict.fromkeys((project, root, *joined)))
+    def family(self, project: str) -> tuple[str, ...]:
+        """Return every key that is joined with a project, its own first."""
+        connection = self.connection
+        with self._guard():
+            return moved.family(connection, project)
+
+    def offsets(self) -> Mapping[str, int]:
+        """Return file name -> offset up to which it is indexed."""
+        connection = self.connection
+        with self._guard():
+            return dict(connection.execute("select name, offset from files"))
 
     def _spots(self, where: str, *values: object) -> list[Spot]:
         sql = f"select e.n, e.id, f.name, e.offset, e.length from events e join files f on f.number = e.file{where}"

@@ -195,6 +195,9 @@ class Telling:
             self._delivered(n, payload)
         elif kind == model.MEMORY_JUDGED:
             self._judged(n, header, payload)
+        elif kind == model.DEVICE_HELLO:
+            greeting = (header.replica, string(payload, "device"))
+            self._connection.execute("insert or ignore into replicas values(?, ?)", greeting)
 
     def write(self) -> None:
         """Write the rows collected so far."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from memorize.errors import Busy, CannotWrite, IndexDamaged, IndexMissing
+from memorize.errors import CannotWrite, IndexMissing
 from memorize.fold import FOLD_VERSION
+from memorize.index.damage import BUSY_S as BUSY_S
+from memorize.index.damage import GuardedConnection
+from memorize.index.damage import guard as guard
 
 # Raise it with every change of a table, or of what is written to one: an index of another version is built again.
-SCHEMA_VERSION: Final = 2
-BUSY_S: Final = 10.0
+SCHEMA_VERSION: Final = 3
 _CACHE_KIB: Final = 32 * 1024
 # Checkpoint every 16 MiB: the pages of the random-keyed indexes are then written once for many batches.
 _CHECKPOINT_PAGES: Final = 4000
@@ -103,6 +103,8 @@ create table projects(key text primary key, root text not null, name text not nu
 create index projects_root on projects(root);
 create table places(device text not null, path text not null, project text not null, lamport integer not null,
   id blob not null, primary key(device, path)) without rowid;
+-- Which replicas were or are incarnations of a device, by their greetings.
+create table replicas(replica blob primary key, device text not null) without rowid;
 create table identities(project text not null, kind text not null, value text not null,
   primary key(project, kind, value)) without rowid;
 create table sessions(
@@ -124,8 +126,7 @@ create virtual table memory_fts using fts5(text, tokenize = 'porter unicode61');
 create virtual table observation_fts using fts5(text, before, tokenize = 'porter unicode61');
 """
 
-_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA})
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_Kind = TypeVar("_Kind", bound=sqlite3.Connection)
 
 
 def version() -> str:
@@ -133,29 +134,11 @@ def version() -> str:
     return f"{SCHEMA_VERSION}.{FOLD_VERSION}"
 
 
-@contextmanager
-def guard(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into a problem that tells what to do.
-
-    A damaged file gives IndexDamaged, so that the caller can build the index again; a missing table does so, too.
-    """
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in _BUSY:
-            raise Busy(what="index", seconds=int(BUSY_S)) from error
-        lost = isinstance(error, sqlite3.OperationalError) and "no such" in str(error)
-        if code in _DAMAGED or lost or "malformed" in str(error):
-            raise IndexDamaged(path=path, detail=error) from error
-        raise CannotWrite(path=path, detail=error) from error
-
-
 def create(path: Path) -> sqlite3.Connection:
     """Make a new index at ``path``, where none may be, and return the open connection."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
     with guard(path):
-        connection = _connect(path, "rw")
+        connection = _connect(path, "rw", BUSY_S, sqlite3.Connection)
         _prepare_writer(connection)
         connection.execute("begin immediate")
         for statement in TABLES.split(";\n"):
@@ -172,11 +155,11 @@ def create(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def open_write(path: Path) -> sqlite3.Connection:
+def open_write(path: Path, busy_s: float = BUSY_S) -> sqlite3.Connection:
     """Open the index for its one writer. Raises IndexMissing, IndexDamaged, Busy or CannotWrite."""
     _must_exist(path)
     with guard(path):
-        connection = _connect(path, "rw")
+        connection = _connect(path, "rw", busy_s, sqlite3.Connection)
         try:
             _check(connection, path)
             _prepare_writer(connection)
@@ -186,11 +169,26 @@ def open_write(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def open_read(path: Path) -> sqlite3.Connection:
-    """Open the index for reading; it is never created or changed. Raises as ``open_write`` does."""
+def open_read(path: Path, busy_s: float = BUSY_S, *, as_it_lies: bool = False) -> sqlite3.Connection:
+    """Open the index for reading; it is never created or changed. Raises as ``open_write`` does.
+
+    Everything that is asked through the connection later raises IndexDamaged, Busy or CannotWrite, too. Also readers
+    need a few pages on the disk: with ``as_it_lies`` the file is read without them when a full disk refuses them. Such
+    a connection sees no changes and must not be kept.
+    """
     _must_exist(path)
+    try:
+        return _open_read(path, "ro", busy_s)
+    except CannotWrite:
+        if not as_it_lies or _waits(path):
+            raise
+        return _open_read(path, "ro&immutable=1", busy_s)
+
+
+def _open_read(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
     with guard(path):
-        connection = _connect(path, "ro")
+        connection = _connect(path, mode, busy_s, GuardedConnection)
+        connection.path = path
         try:
             _check(connection, path)
             connection.execute("pragma query_only = on")
@@ -198,6 +196,14 @@ def open_read(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _waits(path: Path) -> bool:
+    """Tell whether changes lie beside the index that are not in the file yet."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _must_exist(path: Path) -> None:
@@ -211,15 +217,18 @@ def _must_exist(path: Path) -> None:
         raise IndexMissing(path=path, detail="the file is empty")
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(
+def _connect(path: Path, mode: str, busy_s: float, factory: type[_Kind]) -> _Kind:
+    found = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
-        timeout=BUSY_S,
+        timeout=busy_s,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
+        factory=factory,
     )
+    assert isinstance(found, factory)
+    return found
 
 
 def _prepare_writer(connection: sqlite3.Connection) -> None:

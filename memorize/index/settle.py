@@ -6,13 +6,13 @@ import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from memorize import model
 from memorize.fold import MemoryState, Shown, State, fold, row_hash, rows
 from memorize.index import meta
-from memorize.index.closure import connected, pack
+from memorize.index.closure import chunks, connected, pack
 from memorize.index.text import document
 from memorize.limits import HALF_LIFE_DAYS
 from memorize.model import Event
@@ -99,9 +99,9 @@ def _forget_prompt(connection: sqlite3.Connection, session: str, lamport: int) -
     """Take the words of a prompt from the replies that were indexed beside it."""
     connection.execute("update sessions set prompt = '' where session = ? and prompt_lamport = ?", (session, lamport))
     replies = connection.execute(
-        "select n from events where session = ? and kind = ? and lamport > ?"
-        " and lamport < coalesce((select min(lamport) from events where session = ? and kind = ? and lamport > ?),"
-        " 9223372036854775807)",
+        "select n from events where session = ? and session <> '' and kind = ? and lamport > ?"
+        " and lamport < coalesce((select min(lamport) from events where session = ? and session <> '' and kind = ?"
+        " and lamport > ?), 9223372036854775807)",
         (session, model.OBSERVED_REPLY, lamport, session, model.OBSERVED_PROMPT, lamport),
     ).fetchall()
     connection.executemany("update observation_fts set before = '' where rowid = ?", replies)
@@ -265,15 +265,23 @@ class _Board:
 
     def _recency(self, shown: Shown) -> int:
         """Return the recency where each event counts at most as its time of receipt."""
-        about = {*shown.members, *shown.supersedes}
-        found = [
-            n
-            for n, event in self._events.items()
-            if event.id in shown.live
-            or (event.header.kind == model.MEMORY_CONFIRMED and not about.isdisjoint(event.header.deps))
-        ]
-        sql = f"select max(wall, 0), received from events where n in ({','.join(map(str, found))})"
-        times = self._connection.execute(sql).fetchall()
-        if any(wall == shown.recency <= received for wall, received in times):
+        confirmed, times = self._times
+        found = [times[self._numbers[identity]] for identity in shown.live]
+        for identity in (*shown.members, *shown.supersedes):
+            found += [times[n] for n in confirmed.get(identity, ())]
+        if any(wall == shown.recency <= received for wall, received in found):
             return shown.recency
-        return max(int(min(wall, received)) for wall, received in times)
+        return max(min(wall, received) for wall, received in found)
+
+    @cached_property
+    def _times(self) -> tuple[dict[bytes, list[int]], dict[int, tuple[int, int]]]:
+        """Return which events confirm a memory, and when every event was made and received."""
+        confirmed: dict[bytes, list[int]] = {}
+        for n, event in self._events.items():
+            for dep in event.header.deps if event.header.kind == model.MEMORY_CONFIRMED else ():
+                confirmed.setdefault(dep, []).append(n)
+        times: dict[int, tuple[int, int]] = {}
+        for chunk in chunks(list(self._events)):
+            rows_of = self._connection.execute(f"select n, max(wall, 0), received from events where n in ({chunk})")
+            times.update((n, (wall, received)) for n, wall, received in rows_of)
+        return confirmed, times

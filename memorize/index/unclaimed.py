@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgpack
 
+from memorize.model import SESSION_CLOSED, SESSION_OPENED
+
 _IN_MAX: Final = 500
+# The index by session leaves out events without one, and SQLite takes it only when a query says so, too.
 _UNCLAIMED: Final = (
-    "e.kind >= 'observed.' and e.kind < 'observed/' and e.held and not e.malformed"
+    "e.session <> '' and e.kind >= 'observed.' and e.kind < 'observed/' and e.held and not e.malformed"
     " and not exists(select 1 from claimed c where c.source = e.id)"
     " and not exists(select 1 from aliases a where a.id = e.id)"
     " and not exists(select 1 from erased x where x.id = e.id)"
 )
+
+
+# Of whichever device the replica of session s is.
+_LAST_WORD: Final = """(select max(o.last) from sessions o where o.device = s.device
+    or o.device in (select k.replica from replicas k join replicas r on r.device = k.device where r.replica = s.device))
+"""
 
 
 class OpenSession(NamedTuple):
@@ -28,14 +37,58 @@ class OpenSession(NamedTuple):
     observations: int
 
 
-def open_sessions(connection: sqlite3.Connection, replica: bytes) -> list[OpenSession]:
-    """Return the sessions of this replica that have a window open, the longest untouched first."""
+class Owner(NamedTuple):
+    """Whose sessions are meant: those of a device, by whichever of its replicas they were captured.
+
+    ``replica`` is the present one, whose greeting the index may lack. Sessions of a device that said nothing since
+    ``silent_since`` (wall ms) count as well. None instead of an owner means every device.
+    """
+
+    device: str
+    replica: bytes
+    silent_since: int = 0
+
+
+def open_sessions(
+    connection: sqlite3.Connection,
+    owner: Owner | None,
+    only: Collection[tuple[str, str]] | None = None,
+) -> list[OpenSession]:
+    """Return the sessions that have a window open, the longest untouched first; ``only`` these (agent, session)."""
+    where, values = "1", tuple[object, ...]()
+    if owner is not None:
+        # The last word of a device is the last one of any of its replicas.
+        where = f"""(s.device = ? or exists(select 1 from replicas r where r.replica = s.device and r.device = ?)
+            or {_LAST_WORD} < ?)"""
+        values = (owner.replica, owner.device, owner.silent_since)
     sql = f"""
         select s.agent, s.session, s.project, s.closed, s.last,
           (select count(*) from events e where e.session = s.session and {_UNCLAIMED}) as open
-        from sessions s where s.observations > 0 and s.device = ? and open > 0 order by s.last, s.session
+        from sessions s where s.observations > 0 and {where}
     """
-    return [OpenSession(*row) for row in connection.execute(sql, (replica,))]
+    if only is None:
+        found = connection.execute(f"{sql} and open > 0", values).fetchall()
+    else:
+        one = f"{sql} and s.session = ? and s.agent = ? and open > 0"
+        found = [
+            row
+            for agent, session in sorted(only)
+            for row in connection.execute(one, (*values, session, agent)).fetchall()
+        ]
+    return sorted((OpenSession(*row) for row in found), key=lambda one: (one.last, one.session))
+
+
+def arrived(connection: sqlite3.Connection) -> int:
+    """Return the number of the event that came last."""
+    return int(connection.execute("select coalesce(max(n), 0) from events").fetchone()[0])
+
+
+def boundaries(connection: sqlite3.Connection, after: int) -> set[tuple[str, str]]:
+    """Return (agent, session) of the sessions that began, were compacted or ended in events that came after one."""
+    sql = """select distinct s.agent, s.session from events e join sessions s on s.session = e.session
+        where e.n > ? and e.session <> '' and e.kind in (?, ?)"""
+    rows = connection.execute(sql, (after, SESSION_OPENED, SESSION_CLOSED))
+    return {(str(agent), str(session)) for agent, session in rows}
 
 
 def unclaimed(connection: sqlite3.Connection, session: str) -> list[tuple[str, int, int]]:

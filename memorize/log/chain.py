@@ -12,7 +12,7 @@ from memorize.log.codec import SALT_BYTES, encode_body, encode_header, tidy
 from memorize.log.frames import EVENT, pack_frame
 from memorize.log.identity import Identity
 from memorize.log.spool import Unreadable
-from memorize.model import WINDOW_CONSOLIDATED, Draft, Event, Header
+from memorize.model import MEMORY_FORMED, WINDOW_CONSOLIDATED, Draft, Event, Header, text_key
 
 _LAMPORT_MAX = 2**63 - 1
 
@@ -44,9 +44,9 @@ class Chain:
         self._redact = redact
 
     def events(
-        self, drafts: Sequence[Draft], origin: Origin, known: Mapping[int, bytes], marker: bytes
+        self, drafts: Sequence[Draft], origin: Origin, known: dict[int, bytes], marker: bytes
     ) -> list[tuple[Event, bytes]]:
-        """Return event and frame of every draft whose ordinal is not ``known`` yet.
+        """Return event and frame of every draft whose ordinal is not ``known`` yet, and make them known.
 
         Raises Unreadable, and then has made nothing, when a draft cannot become an event.
         """
@@ -66,13 +66,18 @@ class Chain:
             # Whatever is wrong with one capture must not keep the others out of the log.
             self.link = before
             raise Unreadable(f"{type(error).__name__}: {error}") from error
+        known.update(ids)
         return made
 
     def _event(self, draft: Draft, origin: Origin, ids: Mapping[int, bytes], marker: bytes) -> tuple[Event, bytes]:
         payload = tidy(draft.payload)
         if draft.kind == WINDOW_CONSOLIDATED and type(payload.get("events")) is list:
             payload["events"] = _resolved(payload["events"], ids)
-        body, stored = encode_body(self._redact(payload), os.urandom(SALT_BYTES))
+        clean = self._redact(payload)
+        if draft.kind == MEMORY_FORMED and clean.get("text") != payload.get("text"):
+            # The key repeats the text in another case, in which the secret looks like none.
+            clean["text_key"] = text_key(str(clean["text"]))
+        body, stored = encode_body(clean, os.urandom(SALT_BYTES))
         seq, prev, lamport = self.link
         identity = self.identity
         header = Header(

@@ -53,6 +53,9 @@ _PACK_INT_MIN: Final = -(2**63)
 _PACK_INT_MAX: Final = 2**64 - 1
 _CUT_CHARS: Final = (256 * 1024, 64 * 1024, 16 * 1024, 4 * 1024, 1024, 256)
 _CUT_ITEMS: Final = (16 * 1024, 8 * 1024, 4 * 1024, 1024, 256, 64)
+# Keys that were seen to need no change: payloads have the same few again and again.
+_KEYS_MAX: Final = 4096
+_keys: set[object] = set()
 _TOO_DEEP: Final = "[nested too deep]"
 
 # Everything that msgpack raises for bytes that it cannot read.
@@ -283,15 +286,19 @@ def tidy(payload: Payload) -> dict[str, Any]:
 
     Agents hand over any JSON; what the format cannot hold becomes text instead of an error.
     """
-    plain: dict[str, Any] = {}
-    for key, value in payload.items():
-        kind = type(value)
-        if kind is str:
-            if not value.isascii():
-                value = _text(value)
-        elif kind is not bool and value is not None:
-            value = _plain(value, 1)
-        plain[key if type(key) is str and key.isascii() else _text(key)] = value
+    if payload.keys() <= _keys:
+        plain = dict(payload)
+        for key, value in plain.items():
+            kind = type(value)
+            if kind is str:
+                if not value.isascii():
+                    plain[key] = _text(value)
+            elif kind is not bool and value is not None:
+                plain[key] = _plain(value, 1)
+        return plain
+    plain = {_text(key): _plain(value, 1) for key, value in payload.items()}
+    if len(_keys) < _KEYS_MAX:
+        _keys.update(key for key in plain if len(key) <= KIND_CHARS_MAX and key.isascii())
     return plain
 
 

@@ -223,7 +223,7 @@ class RealFiles:
 
 
 def _read_on(handle: int, data: bytes, limit: int) -> bytes:
-    parts = [data]
+    parts = [data] if data else []  # one part alone is not copied when it is joined
     have = len(data)
     while have < limit:
         part = os.read(handle, limit - have)

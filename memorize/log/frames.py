@@ -69,9 +69,9 @@ class Scan(NamedTuple):
 def pack_frame(marker: bytes, kind: int, flags: int, header: bytes, body: bytes, signature: bytes = b"") -> bytes:
     """Return the bytes of a frame; ``signature`` is given exactly when ``flags`` has SIGNED."""
     total = OVERHEAD_BYTES + len(header) + len(body) + len(signature)
-    covered = _COVERED.pack(total, kind, flags, len(header))
-    rest = b"".join((header, body, signature, _U32.pack(total)))
-    return b"".join((marker, covered, _U32.pack(crc32(rest, crc32(covered))), rest))
+    covered, trailer = _COVERED.pack(total, kind, flags, len(header)), _U32.pack(total)
+    crc = crc32(trailer, crc32(signature, crc32(body, crc32(header, crc32(covered)))))
+    return b"".join((marker, covered, _U32.pack(crc), header, body, signature, trailer))
 
 
 def parse_frame(data: bytes, pos: int, marker: bytes) -> Frame | None:
@@ -157,10 +157,6 @@ def _torn_at(data: bytes, pos: int, marker: bytes) -> int:
         if _is_cut(data, at, marker):
             return at
         at = data.find(marker, at + 1)
-    # Less than a marker may be left of the last frame.
-    for left in range(min(MARKER_BYTES - 1, size - pos), 0, -1):
-        if data[size - left :] == marker[:left]:
-            return size - left
     return size
 
 

@@ -255,6 +255,7 @@ def _save_new(home: Home, files: Files, identity: Identity) -> Identity:
 def _make_key(home: Home, files: Files, store: bytes) -> None:
     directory, path = str(home.keys), str(key_path(home, store))
     if os.path.basename(path) in files.names(directory):  # noqa: PTH119
+        files.sync_dir(directory)  # who made it may have died before its name was durable
         return
     beside = path + ".new"
     if os.path.basename(beside) in files.names(directory):  # noqa: PTH119
@@ -279,7 +280,8 @@ def _from_hex(text: str) -> bytes:
 
 def _problem(home: Home, error: OSError) -> Exception:
     detail = error.strerror or str(error)
-    if isinstance(error, NotADirectoryError | FileExistsError | PermissionError):
+    # A directory that cannot be made is one that cannot be used; a full disk is another matter.
+    if isinstance(error, NotADirectoryError | FileExistsError | PermissionError | FileNotFoundError):
         return BadHome(path=str(home.root), detail=detail)
     if error.filename is not None and os.fspath(error.filename) == str(home.identity):
         return CannotRead(path=str(home.identity), detail=detail)

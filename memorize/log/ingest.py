@@ -38,6 +38,7 @@ from memorize.paths import Home
 
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 LOCK_WAIT_S: Final = 5.0
+LISTED_MAX: Final = 16_384  # names kept from one limited run to the next, 2.5 MB
 READS: Final = (1,)  # generations of the format that this program reads
 
 Normalise = Callable[[Capture], Sequence[Draft]]
@@ -68,8 +69,8 @@ class IngestReport(NamedTuple):
 
     ``files``: spool files that are done with. ``events``: events written. ``known``: drafts that were in the log
     already. ``bad``: files set aside. ``unread``: files that could not be read now and stay. ``left``: files still in
-    the spool. ``recovered``: events indexed that an earlier run had written. ``damages``: (file, damage) met in what
-    was read. ``unreadable``: received files that gave an input error.
+    the spool, at least. ``recovered``: events indexed that an earlier run had written. ``damages``: (file, damage) met
+    in what was read. ``unreadable``: received files that gave an input error.
     """
 
     files: int = 0
@@ -128,6 +129,7 @@ class Ingester:
         self._chain = Chain(identity, Link(0, b"", 0), redact_value)
         self._ready = False
         self._greeted = b""
+        self._listed: list[str] = []  # what the last limited run left to do
 
     @property
     def identity(self) -> Identity:
@@ -149,7 +151,7 @@ class Ingester:
 
     def close(self) -> None:
         """Close the active segment. The next run opens it again."""
-        active, self._active, self._ready = self._active, None, False
+        active, self._active, self._ready, self._listed = self._active, None, False, []
         if active is not None:
             with contextlib.suppress(OSError):
                 active.close()
@@ -157,12 +159,9 @@ class Ingester:
     def _run(self, limit: int | None) -> IngestReport:
         recovered = self._recover()
         tally = _Tally()
-        try:
-            names = pending(self._home, self._files)
-        except OSError as error:
-            raise CannotRead(path=str(self._home.spool), detail=error.strerror or str(error)) from error
-        names = self._oldest_first(names)
+        names = self._names(limit)
         todo = names if limit is None else names[:limit]
+        self._listed = names[len(todo) : len(todo) + LISTED_MAX] if limit is not None else []
         at = 0
         while at < len(todo):
             at += self._batch(todo, at, tally)
@@ -191,6 +190,18 @@ class Ingester:
         self._chain = Chain(found.identity, link._replace(lamport=self._projection.top()), redact_value)
         return found
 
+    def _names(self, limit: int | None) -> list[str]:
+        """Return the names in the spool, oldest first; enough for this run when the last one saw that many more.
+
+        A large backlog would otherwise be listed and sorted again for every few files.
+        """
+        if limit is not None and len(self._listed) > limit:
+            return self._listed
+        try:
+            return self._oldest_first(pending(self._home, self._files))
+        except OSError as error:
+            raise CannotRead(path=str(self._home.spool), detail=error.strerror or str(error)) from error
+
     def _oldest_first(self, names: list[str]) -> list[str]:
         """Names begin with monotonic time; one that lies in the future comes from before the last boot."""
         now = f"{self._clock.monotonic_ns():016x}~"
@@ -210,10 +221,13 @@ class Ingester:
             if size >= BATCH_BYTES_MAX:
                 break
         unlink = self._files.unlink
-        for name in self._append(items, tally):
-            with contextlib.suppress(OSError):  # it will be known the next time
+        done = self._append(items, tally)
+        tally.files += len(done)
+        for name in done:
+            try:  # noqa: SIM105 - entering a context costs as much as a third of the call
                 unlink(f"{self._new}/{name}")
-            tally.files += 1
+            except OSError:
+                pass  # it will be known the next time
         return used
 
     def _collect(self, name: str, items: list[_Item], tally: _Tally) -> int:
@@ -311,12 +325,11 @@ class Ingester:
         for item in [*hello, *items]:
             known = made.setdefault(item.origin.nonce, {})
             try:
-                new = self._chain.events(item.drafts, item.origin, known, active.marker)
+                pairs += self._chain.events(item.drafts, item.origin, known, active.marker)
             except Unreadable:
-                bad.append(item.name)
+                if item.name:  # the greeting has no file
+                    bad.append(item.name)
                 continue
-            known.update((event.header.ordinal, event.id) for event, _ in new)
-            pairs += new
             done.append(item.name)
         done = done[len(hello) :]
         if len(pairs) == len(hello):

@@ -16,7 +16,7 @@ from memorize.log.chain import Link
 from memorize.log.codec import Bad
 from memorize.log.files import Files
 from memorize.log.frames import EVENT, FOOTER, Damage, Frame
-from memorize.log.identity import Identity, note_progress, renew_replica, renew_writer
+from memorize.log.identity import Identity, make_dirs, note_progress, renew_replica, renew_writer
 from memorize.log.segments import (
     HEADER_BYTES,
     RECEIVED,
@@ -113,6 +113,10 @@ class Recovery:
             directory = f"{self._home.root}/{folder}"
             try:
                 found = self._files.sizes(directory)
+            except FileNotFoundError:
+                # Somebody removed the folder; what the index knows of it makes the caller rebuild.
+                make_dirs(self._home, self._files)
+                found = {}
             except OSError as error:
                 raise CannotRead(path=directory, detail=error.strerror or str(error)) from error
             sizes |= {f"{folder}/{name}": size for name, size in found.items() if name.endswith(SUFFIX)}

@@ -15,7 +15,7 @@ import msgpack
 
 from memorize.capture.memorize_hook import parse_name, spool_name
 from memorize.clock import Clock
-from memorize.errors import CannotWrite
+from memorize.errors import BadHome, NotKept
 from memorize.ids import ID_BYTES, random_id
 from memorize.limits import BAD_SPOOL_AGE_S_MAX, DEPS_MAX, KIND_CHARS_MAX, TMP_SPOOL_AGE_S_MAX
 from memorize.log.codec import tidy
@@ -59,7 +59,7 @@ def put_batch(
     """Put drafts into the spool as one batch, to be written in this order; return its nonce.
 
     ``strict`` makes file and directory durable first. Give the ``nonce`` of an earlier attempt to repeat it without
-    doubling anything. Raises ValueError for a draft that could never be written, CannotWrite.
+    doubling anything. Raises ValueError for a draft that could never be written, NotKept, BadHome.
     """
     check_drafts(drafts)
     data = msgpack.packb([[draft.kind, tidy(draft.payload), draft.ordinal, list(draft.deps)] for draft in drafts])
@@ -78,7 +78,7 @@ def put_capture(
     files: Files = _FILES,
     nonce: bytes | None = None,
 ) -> bytes:
-    """Put bytes into the spool under the name of an agent and its event; return the nonce. Raises CannotWrite."""
+    """Put bytes into the spool under the name of an agent and its event; return the nonce. Raises NotKept, BadHome."""
     nonce = nonce or random_id()
     name = spool_name(clock.monotonic_ns(), nonce, len(data), crc32(data), agent, event)
     spool = str(home.spool)
@@ -87,7 +87,10 @@ def put_capture(
             make_dirs(home, files)
         _put(home, files, name, data, strict)
     except OSError as error:
-        raise CannotWrite(path=spool, detail=error.strerror or str(error)) from error
+        unusable = isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError | PermissionError)
+        if unusable and not home.spool.is_dir():
+            raise BadHome(path=home.root, detail=error.strerror or str(error)) from error
+        raise NotKept(path=spool, detail=error.strerror or str(error)) from error
     return nonce
 
 
@@ -138,7 +141,7 @@ def take(files: Files, directory: str, found: SpoolEntry) -> Capture:
     """Return the capture in a file of ``directory``. Raises Unreadable when it is not what its name says, OSError."""
     if found.length > SPOOL_BYTES_MAX:
         raise Unreadable("larger than any capture")
-    data = files.read(f"{directory}/{found.name}", found.length + 1)
+    data = files.read(f"{directory}/{found.name}", found.length)
     if len(data) != found.length or crc32(data) != found.crc:
         raise Unreadable("not the bytes that its name tells")
     return Capture(found.agent, found.event, found.nonce, found.mono, data, found.cut)

@@ -135,6 +135,7 @@ class Contract:
             ("a <memorize-context project='p'>own words</memorize-context> b", "a  b"),
             ("a <memorize-context items=1>own words", "a"),
             ("a < private > x </ private > b", "a  b"),
+            ("a <private reason=\"이유\">x</private> b", "a  b"),
             ("about </private> alone", "about </private> alone"),
         ],
     )

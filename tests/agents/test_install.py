@@ -17,7 +17,7 @@ from memorize.agents import agent, edit, install, receipt, traces
 from memorize.agents.hookfiles import extra_files
 from memorize.agents.hookline import hook_line
 from memorize.agents.write import replace
-from memorize.errors import CannotRead, CannotWrite, HookFails, UnknownAgent, UnreadableSettings
+from memorize.errors import BadHome, CannotRead, CannotWrite, HookFails, UnknownAgent, UnreadableSettings
 from memorize.paths import Home
 
 SETTINGS = '{\n  "model": "opus",\n  "env": {"이름": "값"}\n}\n'.encode()
@@ -101,6 +101,22 @@ def test_what_setup_made_goes_again_with_its_folders(machine: Machine) -> None:
     assert not machine.claude.exists()
     install.undo(machine.home)
     assert machine.files() == before
+
+
+def test_local_settings_that_git_does_not_ignore_are_named(machine: Machine) -> None:
+    project = machine.user / "work" / "프로젝트"
+    project.mkdir(parents=True)
+
+    def named() -> list[str]:
+        planned = machine.plan("claude", "codex", project=project)
+        return [note.split(" is not ignored by git")[0] for note in planned.notes if "ignored by git" in note]
+
+    assert named() == []
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    local = [str(project / ".claude" / "settings.local.json"), str(project / ".codex" / "hooks.json")]
+    assert named() == local
+    (project / ".gitignore").write_text("settings.local.json\n", encoding="utf-8")
+    assert named() == local[1:]
 
 
 def test_setting_up_twice_changes_nothing_more(machine: Machine) -> None:
@@ -292,7 +308,7 @@ def test_a_settings_path_that_is_a_directory_is_named(machine: Machine) -> None:
 
 def test_a_state_directory_that_cannot_be_made_is_named(machine: Machine) -> None:
     machine.write(machine.user / ".local" / "share", b"a file")
-    with pytest.raises(CannotWrite):
+    with pytest.raises(BadHome):
         machine.setup("claude")
 
 
@@ -308,7 +324,7 @@ def test_the_daemon_program_finds_memorize(machine: Machine) -> None:
     code = extra_files(sys.executable)["memorize_daemon.py"].decode()
     compile(code, "memorize_daemon.py", "exec")
     done = subprocess.run(
-        [sys.executable, "-I", "-c", code.split("from memorize.daemon")[0] + "import memorize; print('ok')"],
+        [sys.executable, "-I", "-c", code.split("from memorize.daemon")[0] + "import memorize; print('ok')", "serve"],
         capture_output=True,
         check=True,
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench.stores import Agent, Filler, new_project
-from bench.timing import show, spread
+from bench.timing import Conditions, show, spread
 from bench.words import Author
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -99,7 +99,7 @@ def test_a_blind_log_gives_the_same_index_by_a_rebuild(tmp_path: Path) -> None:
 
 def test_a_table_holds_every_column_of_every_row(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"case": "one", **spread([0.001, 0.002, 0.003], 0.001)}, {"case": "둘", "events": 1_000}]
-    show("none", rows, 0.5, as_json=False)
+    show("none", rows, Conditions(0.5, 50.0), as_json=False)
     out = capsys.readouterr().out
     assert "ratio" in out
     assert "2.0" in out

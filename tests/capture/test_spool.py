@@ -186,15 +186,21 @@ def test_a_home_with_bytes_that_are_no_text_works(hook: Hook, tmp_path: Path) ->
     assert hook.captures() == [("claude", "SessionStart", False, PAYLOAD)]
 
 
-@pytest.mark.parametrize(("named", "folder"), [("~/mem", "mem"), ("rel/mem", "repo/rel/mem"), ("~/mem//", "mem")])
-def test_a_home_below_the_persons_or_the_working_directory_is_found(
-    hook: Hook, tmp_path: Path, named: str, folder: str
-) -> None:
-    root = tmp_path / folder
-    root.mkdir(parents=True)
+@pytest.mark.parametrize("named", ["~/mem", "~/mem//"])
+def test_a_home_below_the_persons_is_found(hook: Hook, tmp_path: Path, named: str) -> None:
+    (tmp_path / "mem").mkdir()
     hook.run("claude", "Stop", environ={"MEMORIZE_HOME": named, "HOME": str(tmp_path)})
-    hook.root = root
+    hook.root = tmp_path / "mem"
     assert hook.captures() == [("claude", "Stop", False, PAYLOAD)]
+
+
+def test_a_home_by_a_relative_path_would_be_another_one_everywhere_and_is_passed_over(
+    hook: Hook, tmp_path: Path
+) -> None:
+    (tmp_path / "repo" / "rel" / "mem").mkdir(parents=True)
+    hook.run("claude", "Stop", environ={"MEMORIZE_HOME": "rel/mem", "HOME": str(tmp_path)})
+    assert hook.captures() == [("claude", "Stop", False, PAYLOAD)]
+    assert list((tmp_path / "repo" / "rel" / "mem").iterdir()) == []
 
 
 def test_a_missing_home_stays_missing(hook: Hook, tmp_path: Path) -> None:

@@ -106,8 +106,7 @@ def test_counts_sessions_and_projects_tell_what_was_done(log: Log, reader: Reade
     assert reader.knows_place(payload)
     assert not reader.knows_place({**payload, "name": "다른 이름"})
     assert not reader.knows_place({**payload, "identities": [["remote", "x/y"]]})
-    assert reader.project_at("d", "/상점") == PROJECT
-    assert reader.project_at("e", "/상점") == ""
+    assert not reader.knows_place({**payload, "device": "e"})
 
 
 def test_what_was_told_is_forgotten_at_a_compaction(log: Log, reader: Reader) -> None:

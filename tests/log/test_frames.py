@@ -120,6 +120,14 @@ def test_appended_garbage_is_damage_and_not_a_cut_append(garbage):
     assert found.torn == 0
 
 
+def test_damage_that_ends_like_the_beginning_of_a_marker_is_damage_to_its_last_byte():
+    _, data = file_of(3)
+    for left in range(1, 8):
+        found = scan(data + b"garbage" + MARKER[:left], MARKER)
+        assert [(d.offset, d.length) for d in found.damages] == [(len(data), 7 + left)]
+        assert found.torn == 0
+
+
 def test_the_marker_and_whole_frames_inside_a_payload_do_not_confuse_the_reader():
     inner = pack_frame(MARKER, EVENT, 0, b"inner header", b"inner")
     outer = pack_frame(MARKER, EVENT, 0, b"outer", MARKER * 5 + inner + inner[:30] + MARKER)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memorize.capture.memorize_hook import spool_name
 from memorize.clock import FixedClock
 from memorize.errors import CannotWrite
+from memorize.log.identity import load_or_renew
 from memorize.log.spool import (
     SPOOL_BYTES_MAX,
     Unreadable,
@@ -27,7 +28,7 @@ from memorize.log.spool import (
 )
 from memorize.model import Capture, Draft
 from memorize.paths import Home
-from tests.log.fakes import FailingFiles, QuickFiles
+from tests.log.fakes import FailingFiles, QuickFiles, no_machine
 
 CLOCK = FixedClock(mono=10_000 * 10**9)
 FILES = QuickFiles()
@@ -78,12 +79,12 @@ def test_a_batch_can_be_repeated_under_its_nonce(home: Home):
 
 
 def test_only_strict_waits_for_the_disk_and_then_for_file_and_directory(home: Home):
-    put_batch(home, [Draft("a", {})], CLOCK)
+    load_or_renew(home, FILES, CLOCK, no_machine)
     relaxed, strict = FailingFiles(), FailingFiles()
     put_batch(home, [Draft("a", {})], CLOCK, False, relaxed)
     put_batch(home, [Draft("a", {})], CLOCK, True, strict)
     assert relaxed.calls == ["create", "write", "close", "rename"]
-    assert strict.calls == ["create", "write", "fsync", "close", "rename", "sync_dir"]
+    assert strict.calls == ["names", "create", "write", "fsync", "close", "rename", "sync_dir"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,9 @@ def test_a_file_cut_at_any_length_is_not_what_its_name_tells(home: Home):
         path.write_bytes(data[:size])
         with pytest.raises(Unreadable):
             take(FILES, str(new(home)), found)
-    for broken in (bytes(len(data)), data + b"x", b"x" + data[1:]):
+    path.write_bytes(data + b"something behind it")
+    assert take(FILES, str(new(home)), found).data == data
+    for broken in (bytes(len(data)), b"x" + data, b"x" + data[1:]):
         path.write_bytes(broken)
         with pytest.raises(Unreadable):
             take(FILES, str(new(home)), found)

@@ -1,0 +1,130 @@
+"""From captures to drafts: what the agents' modules need to know, and what they cannot know.
+
+Agents say what was done; here it becomes known where: a project is told with the first capture or verb that meets it
+at a path of this device, and linked with the one it was before when only its key has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from memorize import agents, model
+from memorize.agents.payload import plain
+from memorize.agents.turns import ORDINAL_PROJECT
+from memorize.errors import Busy, CannotWrite, IndexDamaged
+from memorize.index.place import Place
+from memorize.index.read import Reader
+from memorize.log.spool import Unreadable
+from memorize.model import Capture, Draft, Payload
+
+DELIVERED: Final = "delivered"
+ORDINAL_LINK: Final = ORDINAL_PROJECT + 1
+# Captures kept for a hook that asks about one which is ingested already.
+_RECENT_MAX: Final = 64
+_RECENT_BYTES_MAX: Final = 2 << 20
+
+
+class Intake:
+    """Makes drafts of captures. ``device`` is its id in hex; ``view`` gives the index as it is."""
+
+    def __init__(
+        self,
+        place: Callable[[str], Place],
+        device: Callable[[], str],
+        view: Callable[[], Reader],
+        between: Callable[[], None],
+    ) -> None:
+        """Nothing is read before the first capture. ``between`` is called before each."""
+        self.recent: dict[bytes, Capture] = {}
+        self._place = place
+        self._device = device
+        self._view = view
+        self._between = between
+        self._told: dict[str, Payload] = {}
+
+    def begin(self) -> None:
+        """Begin a run: what was told about places in the last one is in the index now, or must be told again."""
+        self._told.clear()
+
+    def normalise(self, capture: Capture) -> Sequence[Draft]:
+        """Turn a capture into drafts; keeps the latest captures for the daemon's answers. Raises Unreadable."""
+        if capture.agent == "memorize" and capture.event == DELIVERED:
+            return self._delivered(capture)
+        agent = agents.agent(capture.agent) if capture.agent in agents.names() else None
+        if agent is None:
+            raise Unreadable(f"no agent called {capture.agent}")
+        self._between()
+        met: list[Place] = []
+
+        def locate(path: str) -> Place:
+            met.append(self._place(path))
+            return met[-1]
+
+        drafts = agent.parse(capture, locate)
+        if not drafts:
+            return []
+        if drafts[0].kind in (model.SESSION_OPENED, model.OBSERVED_PROMPT):
+            self._keep(capture)
+        told = [draft for draft in drafts if draft.kind != model.PROJECT_SEEN]
+        # The first place that an agent's module asks for is that of the working directory.
+        return [*self.projects(met[0]), *told] if met else told
+
+    def projects(self, place: Place) -> list[Draft]:
+        """Return the drafts that make a place's project known, with far ordinals; none when it is known already.
+
+        None either when the index cannot tell: what is told without a look at it could part a project from its memory.
+        """
+        payload = {
+            "key": place.project,
+            "name": plain(place.name),
+            "identities": [[kind, plain(value)] for kind, value in place.identities],
+            "path": place.root,
+            "device": self._device(),
+        }
+        if self._told.get(place.root) == payload:
+            return []
+        drafts: list[Draft] = []
+        with contextlib.suppress(IndexDamaged, Busy, CannotWrite):
+            view = self._view()
+            if not view.knows_place(payload):
+                drafts = [Draft(model.PROJECT_SEEN, payload, ORDINAL_PROJECT)]
+                if old := view.former_key(self._device(), place):
+                    drafts.append(Draft(model.PROJECT_LINKED, {"a": old, "b": place.project}, ORDINAL_LINK))
+            self._told[place.root] = payload
+        return drafts
+
+    def _keep(self, capture: Capture) -> None:
+        self.recent[capture.nonce] = capture
+        while len(self.recent) > _RECENT_MAX or sum(len(one.data) for one in self.recent.values()) > _RECENT_BYTES_MAX:
+            del self.recent[next(iter(self.recent))]
+
+    def _delivered(self, capture: Capture) -> Sequence[Draft]:
+        """Read the note of a hook that printed a brief: the nonce of the session start, then the record."""
+        nonce, _, line = capture.data.partition(b"\n")
+        try:
+            record = json.loads(line)
+            items = [[bytes.fromhex(item[0]), str(item[1]), int(item[2])] for item in record["items"]]
+            start = bytes.fromhex(nonce.decode("ascii"))
+            payload = {**record, "items": items}
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise Unreadable(f"not a delivery record: {error}") from error
+        known = self.recent.get(start)
+        session = _session_id(known) if known else self._session_of(start)
+        return [Draft(model.CONTEXT_DELIVERED, {**payload, "session": session})]
+
+    def _session_of(self, nonce: bytes) -> str:
+        with contextlib.suppress(IndexDamaged, Busy):
+            return self._view().session_of(nonce)
+        return ""
+
+
+def _session_id(capture: Capture) -> str:
+    try:
+        value: Any = json.loads(capture.data)
+    except (ValueError, RecursionError):
+        return ""
+    found = value.get("session_id") if isinstance(value, dict) else ""
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,206 @@
+"""The way into the log and out of the index: one state directory and the parts that work on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from memorize.bootstrap.intake import Intake
+from memorize.clock import Clock
+from memorize.config import Config
+from memorize.errors import Busy, CannotRead, CannotWrite, Deferred, IndexBusy, IndexDamaged, NotWritten, SyncedHome
+from memorize.index.damage import BUSY_S
+from memorize.index.place import Place, Places
+from memorize.index.projector import Projector
+from memorize.index.query import Query
+from memorize.index.read import Reader
+from memorize.index.rebuild import rebuild
+from memorize.log.files import RealFiles
+from memorize.log.identity import Identity, load_or_renew, peek
+from memorize.log.ingest import Ingester, IngestReport
+from memorize.log.lock import Lock
+from memorize.log.recovery import IndexAhead
+from memorize.log.spool import put_batch
+from memorize.log.syncfolders import syncing_tool
+from memorize.model import Draft
+from memorize.paths import Home
+
+_TRIES: Final = 3
+# So long a reader waits for whoever ingests; it is at work on what the reader wants to see.
+_DRAIN_S: Final = 1.0
+# What just failed is not tried again for every question of one verb.
+_PAUSE_NS: Final = 5_000_000_000
+_HINDRANCES: Final = (Busy, CannotWrite, CannotRead, IndexDamaged)
+
+
+class Store:
+    """Puts drafts into the log and gives views of the index. Cheap to make; parts are opened when they are needed."""
+
+    def __init__(self, home: Home, config: Config, clock: Clock, patience_s: float | None = None) -> None:
+        """Put the parts together; nothing is read or written yet.
+
+        ``patience_s``: how long a person waits for a locked index. None is for a program that lives long.
+        """
+        self.home = home
+        self.config = config
+        self.clock = clock
+        self.files = RealFiles()
+        self.between: Callable[[], None] = lambda: None  # called before each capture: the daemon gives way there
+        self.note: Callable[[Exception], None] = lambda _: None  # told why answers may lack the latest
+        self._busy_s = BUSY_S if patience_s is None else patience_s
+        self._as_it_lies = patience_s is not None
+        self.projector = Projector(home.index, self._busy_s)
+        self.intake = Intake(self.place, self.device, lambda: self.reader(drain=False), lambda: self.between())
+        self.normalise = self.intake.normalise
+        self.recent = self.intake.recent
+        self._readers: list[Reader] = []
+        self._pause_until = 0
+
+    # -- identity and place ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Store, device and replica of this state directory; made at the first use. Raises SyncedHome."""
+        if not self.home.identity.exists() and (tool := syncing_tool(self.home.root)) is not None:
+            raise SyncedHome(path=self.home.root, tool=tool)
+        return load_or_renew(self.home, self.files, self.clock)
+
+    @cached_property
+    def _device(self) -> str:
+        try:
+            return self.identity.device.hex()
+        except CannotWrite:
+            # It is to be renewed, and the disk is full. The next one that can will do so; a renewal keeps the device.
+            with contextlib.suppress(OSError):
+                if (found := peek(self.home, self.files)) is not None:
+                    return found.device.hex()
+            raise
+
+    def device(self) -> str:
+        """Return the id of this device in hex. Raises as ``identity`` does."""
+        return self._device
+
+    def place(self, directory: str) -> Place:
+        """Return the project of a directory. Relative paths are taken from the process's own directory."""
+        return self._places(directory)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.device(), self.home.exclude, self.clock)
+
+    def here(self, directory: str) -> Place:
+        """Return the project of a directory, and link it when it was known there by another key. To be asked last.
+
+        What hinders that hinders no answer: the next one that can will do it.
+        """
+        place = self.place(directory)
+        with contextlib.suppress(*_HINDRANCES, Deferred, NotWritten):
+            if not place.capture_off and self.reader(drain=False).former_key(self.device(), place):
+                self.append(self.intake.projects(place))
+        return place
+
+    # -- the way in -----------------------------------------------------------------------------------------------
+
+    def ingest(self, limit: int | None = None, wait_s: float = 5.0) -> IngestReport:
+        """Ingest the spool; builds the index first when it is missing, damaged or ahead of the log.
+
+        Raises Busy, CannotRead, CannotWrite.
+        """
+        for _ in range(_TRIES):
+            try:
+                return self._run(limit, wait_s)
+            except (IndexDamaged, IndexAhead):
+                self.rebuild(wait_s)
+        return self._run(limit, wait_s)
+
+    def _run(self, limit: int | None, wait_s: float) -> IngestReport:
+        self.intake.begin()
+        return self._ingester.run(limit, wait_s)
+
+    @cached_property
+    def _ingester(self) -> Ingester:
+        return Ingester(self.home, self.files, self.clock, self.identity, self.normalise, self.projector)
+
+    def put(self, drafts: Sequence[Draft], *, strict: bool = False) -> bytes:
+        """Put drafts into the spool as one batch and return its nonce. From then on they are kept.
+
+        Raises NotKept, BadHome.
+        """
+        return put_batch(self.home, drafts, self.clock, strict)
+
+    def settle(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
+        """Take in what was put; return (nonce, ordinal) -> id of these batches' events. Raises Deferred."""
+        try:
+            self.ingest()
+            return self.projector.known(nonces)
+        except _HINDRANCES as problem:
+            self._pause()
+            raise Deferred(problem) from problem
+
+    def append(self, drafts: Sequence[Draft], *, strict: bool = False, place: Place | None = None) -> list[bytes]:
+        """Write drafts as one batch and return their ids in order of ordinal; makes ``place`` known, too.
+
+        Raises NotKept, Deferred, NotWritten.
+        """
+        nonce = self.put(drafts, strict=strict)
+        known = self.settle([nonce])
+        if place is not None and (told := self.intake.projects(place)):
+            with contextlib.suppress(*_HINDRANCES):
+                self.put(told)
+                self.ingest()
+        wanted = [(nonce, draft.ordinal) for draft in sorted(drafts, key=lambda draft: draft.ordinal)]
+        if any(name not in known for name in wanted):
+            raise NotWritten(path=self.home.spool)
+        return [known[name] for name in wanted]
+
+    def rebuild(self, wait_s: float = 5.0, progress: Callable[[int, int], None] | None = None) -> int:
+        """Build the index anew from the log and swap it in; return the number of events."""
+        with Lock(self.home.locks / "rebuild", wait_s):
+            self.close()
+            return rebuild(self.home, self.clock, progress)
+
+    def indexed(self) -> Mapping[str, int]:
+        """Return file name -> offset up to which the index covers it; empty when the index cannot tell."""
+        with contextlib.suppress(*_HINDRANCES):
+            return self.reader(drain=False).offsets()
+        return {}
+
+    def close(self) -> None:
+        """Close what is open. Everything opens again when it is needed."""
+        self.projector.close()
+        while self._readers:
+            self._readers.pop().close()
+
+    # -- the way out ----------------------------------------------------------------------------------------------
+
+    def reader(self, *, drain: bool = True) -> Reader:
+        """Return the read side of the index, up to date: what lies in the spool is ingested first.
+
+        When that cannot be done now, the index is read as it is. Raises IndexDamaged, Busy, CannotWrite.
+        """
+        if drain:
+            self._drain()
+        if not self._readers:
+            self._readers.append(Reader.open(self.home, self._busy_s, as_it_lies=self._as_it_lies))
+        return self._readers[0]
+
+    def _drain(self) -> None:
+        if self.clock.monotonic_ns() < self._pause_until:
+            return
+        try:
+            self.ingest(wait_s=_DRAIN_S)
+        except _HINDRANCES as problem:
+            self._pause()
+            # Another process that ingests is at work on just that, and nothing to speak of.
+            if isinstance(problem, IndexBusy) or not isinstance(problem, Busy):
+                self.note(problem)
+
+    def _pause(self) -> None:
+        self._pause_until = self.clock.monotonic_ns() + _PAUSE_NS
+
+    def query(self) -> Query:
+        """Return the questions that recall asks, up to date."""
+        reader = self.reader()
+        return Query(reader.connection, reader.observation_text)
