@@ -61,7 +61,7 @@ class ClaudeModel:
                 done = child.run(
                     argv,
                     request.prompt.encode("utf-8", "replace"),
-                    child.environment(self._environ, ENVIRON),
+                    child.environment(self._environ, {**ENVIRON, "API_TIMEOUT_MS": f"{request.deadline_s * 1000:.0f}"}),
                     place / "empty",
                     request.deadline_s,
                 )
