@@ -24,12 +24,26 @@ _ROUNDS_MAX = 1_000
 
 
 class _Done(NamedTuple):
-    """What became of one transcript: why it was left alone, or how many windows, lines and memories it gave."""
+    """What became of one transcript: why it was left alone, or what it gave.
+
+    ``failed`` counts windows that stay open, ``calls`` and ``tokens`` what models were asked (or would be);
+    ``notice`` says why nothing more can be read now.
+    """
 
     left: str = ""
     windows: int = 0
     lines: int = 0
     memories: int = 0
+    failed: int = 0
+    calls: int = 0
+    tokens: int = 0
+    notice: str = ""
+
+    def plus(self, other: _Done) -> _Done:
+        """Return the sums of both."""
+        numbers = ("windows", "lines", "memories", "failed", "calls", "tokens")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return _Done(notice=other.notice or self.notice, **sums)
 
 
 @click.command()
@@ -54,11 +68,11 @@ def command(agent_name: str, since: datetime | None, limit: int | None, dry_run:
     with progress("reading transcripts", quiet=as_json) as advance:
         for number, old in enumerate(found):
             advance(number, len(found))
-            if limit is not None and counts["read"] >= limit:
+            if (limit is not None and counts["read"] >= limit) or sums.notice:
                 break
             done = _read(parts, reader, old, running, dry_run)
             counts[done.left or "read"] += 1
-            sums = _Done("", sums.windows + done.windows, sums.lines + done.lines, sums.memories + done.memories)
+            sums = sums.plus(done)
     if not dry_run and sums.windows:
         parts.refresh_briefs()
     _report(len(found), counts, sums, dry_run, as_json)
@@ -76,17 +90,36 @@ def _read(parts: App, reader: Agent, old: Old, running: set[str], dry_run: bool)
     if head.session in running:
         return _Done("running")
     done = _Done()
-    for _ in range(1 if dry_run else _ROUNDS_MAX):
+    for _ in range(_ROUNDS_MAX):
         connection = parts.reader(drain=False).connection
         open_ones = reading.of_old(connection, reader, old.path, head, place.project)
         if not open_ones:
             break
-        done = _plus(done, open_ones)
-        if not dry_run:
-            if told := parts.intake.projects(place):
-                parts.append(told)
-            done = done._replace(memories=done.memories + parts.close_windows(open_ones, _WAIT_S).memories)
-    return done if done.windows else _Done("known")
+        if dry_run:
+            return _estimate(parts, open_ones)
+        if told := parts.intake.projects(place):
+            parts.append(told)
+        report = parts.close_windows(open_ones, _WAIT_S)
+        lines = sum(len(window.lines) for window in open_ones) if report.windows else 0
+        left = len(open_ones) - report.windows
+        done = done.plus(_Done("", report.windows, lines, report.memories, left, report.calls, 0, report.notice))
+        if left:
+            # What failed is asked again another time, not at once.
+            break
+    return done if done.windows or done.failed else _Done("known")
+
+
+def _estimate(parts: App, found: list[Window]) -> _Done:
+    """Return what reading these windows would take."""
+    from memorize.consolidate.worker import estimate
+
+    lines = sum(len(window.lines) for window in found)
+    choice, terms = parts.office.extractors.choose(), parts.office.terms(by_hand=True)
+    if choice.model is None:
+        return _Done("", len(found), lines)
+    guesses = [estimate(window, parts.office.desk, choice.name, terms) for window in found]
+    calls = sum(len(guess.parts) for guess in guesses)
+    return _Done("", len(found), lines, calls=calls, tokens=sum(guess.tokens for guess in guesses))
 
 
 def _running(parts: App) -> set[str]:
@@ -97,15 +130,11 @@ def _running(parts: App) -> set[str]:
     return {one.session for one in parts.reader().sessions() if one.closed is None and now - one.last < DEAD_MS}
 
 
-def _plus(done: _Done, found: list[Window]) -> _Done:
-    lines = sum(len(window.lines) for window in found)
-    return done._replace(windows=done.windows + len(found), lines=done.lines + lines)
-
-
 def _report(total: int, counts: Counter[str], sums: _Done, dry_run: bool, as_json: bool) -> None:
     if as_json:
         facts = {name: counts[name] for name in ("read", "known", "running", "excluded", "unreadable")}
-        document({"total": total, **facts, **sums._asdict(), "dry_run": dry_run})
+        gave = {name: value for name, value in sums._asdict().items() if name != "left"}
+        document({"total": total, **facts, **gave, "dry_run": dry_run})
         return
     for name, reason in (
         ("known", "hold nothing new"),
@@ -118,6 +147,11 @@ def _report(total: int, counts: Counter[str], sums: _Done, dry_run: bool, as_jso
     if not counts["read"]:
         say("nothing to import")
     elif dry_run:
-        say(f"{counts['read']} transcripts would be read: {sums.lines} messages in {sums.windows} windows")
+        asked = f"; {sums.calls} calls, about {sums.tokens:,} tokens" if sums.calls else ""
+        say(f"{counts['read']} transcripts would be read: {sums.lines} messages in {sums.windows} windows{asked}")
     else:
         say(f"{sums.memories} memories from {counts['read']} transcripts ({sums.lines} messages)")
+    if sums.failed:
+        tell(f"{sums.failed} windows stay open; the same command reads them later")
+    if sums.notice:
+        tell(sums.notice)

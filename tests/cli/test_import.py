@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from memorize.consolidate.login import Choice, Extractors
+from memorize.consolidate.port import ModelFailed, Reply, Request
 from tests.cli.kit import Person
 from tests.counts import count
 
@@ -182,6 +184,70 @@ def test_codex_transcripts_are_imported_too(person: Person, own_home: Path) -> N
     (folder / "rollout-2026-03-01T10-00-00-c1.jsonl").write_text(raw, encoding="utf-8")
     assert person.gets("import", "codex")["read"] == 1
     assert person.gets("import", "codex")["known"] == 1
+
+
+class Scripted:
+    """A model that notes one thing of every question, or fails."""
+
+    name = "claude"
+
+    def __init__(self, failure: ModelFailed | None = None) -> None:
+        self.failure = failure
+        self.asked: list[Request] = []
+
+    def ask(self, request: Request) -> Reply:
+        self.asked.append(request)
+        if self.failure:
+            raise self.failure
+        item = {
+            "kind": "fact",
+            "text": f"환불 서비스 {len(self.asked)}호기는 정수를 쓴다.",
+            "sources": [1],
+            "importance": 6,
+        }
+        return Reply(json.dumps({"memories": [item]}), 10, 10, None, "scripted", 0.0)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, model: Scripted) -> None:
+    monkeypatch.setattr(Extractors, "choose", lambda _self, **_: Choice("claude", model, ""))
+
+
+def test_a_model_reads_each_old_session_once_and_within_the_cap(
+    person: Person, claude: Claude, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        claude.writes(f"s{number}", conversation(number, person.project), number)
+    model = Scripted()
+    use(monkeypatch, model)
+    person.home.config.write_text("[consolidate]\ncalls_per_day = 3\n", encoding="utf-8")
+    dry = person.gets("import", "claude", "--dry-run")
+    assert (dry["calls"], model.asked) == (5, [])
+    done = person.gets("import", "claude")
+    assert (len(model.asked), done["calls"], done["windows"], done["failed"]) == (3, 3, 3, 1)
+    assert "cap" in done["notice"]
+    person.home.config.write_text("[consolidate]\ncalls_per_day = 30\n", encoding="utf-8")
+    assert person.gets("import", "claude")["windows"] == 2
+    assert person.gets("import", "claude")["calls"] == 0
+    extracting = [request for request in model.asked if request.purpose == "extract"]
+    assert len(extracting) == 5
+
+
+def test_a_model_that_fails_is_not_asked_over_and_over(
+    person: Person, claude: Claude, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        claude.writes(f"s{number}", conversation(number, person.project), number)
+    model = Scripted(ModelFailed("timeout", "60 s"))
+    use(monkeypatch, model)
+    said = person.types("import", "claude")
+    assert said.code == 0
+    assert "timeout" in said.err
+    assert len(model.asked) == 1
+    refusing = Scripted(ModelFailed("refused", "no"))
+    use(monkeypatch, refusing)
+    person.types("import", "claude")
+    assert len(refusing.asked) == 3
+    assert person.gets("list")["items"] == []
 
 
 def test_nothing_to_import_is_no_error(person: Person) -> None:
