@@ -7,7 +7,7 @@ the files.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -16,13 +16,15 @@ from typing import Final, NamedTuple
 
 from memorize import agents
 from memorize.agents.base import Agent
-from memorize.agents.transcripts import HEAD_BYTES, Head
+from memorize.agents.transcripts import HEAD_BYTES, Head, Line
 from memorize.consolidate import transcript
 from memorize.consolidate.windows import Piece, Window, windows
 from memorize.index import unclaimed
 
 # Of one transcript no more is held at once; a longer one is read on when these windows are closed.
 PIECES_MAX: Final = 8
+# Tells whether what was said in a directory may be remembered ("" for an unknown one).
+Allowed = Callable[[str], bool]
 
 
 class Old(NamedTuple):
@@ -56,9 +58,10 @@ def head_of(agent: Agent, path: Path) -> Head | None:
 
 
 def pieces(
-    connection: sqlite3.Connection, agent: Agent, session: str, path: Path, part: str = "", most: int = PIECES_MAX
+    connection: sqlite3.Connection, agent: Agent, path: Path, head: Head, allowed: Allowed, most: int = PIECES_MAX
 ) -> list[Piece]:
     """Return what no claim names of a transcript, at most so many pieces; nothing when it cannot be read."""
+    session, part = head.session, head.part
     said = unclaimed.claimed_transcripts(connection, agent.name, session)
     sources = [source for one in said if (source := transcript.source_of(agent.name, session, one))]
     mine = [source for source in sources if source.part == part]
@@ -68,13 +71,19 @@ def pieces(
             if found is None:
                 return []
             claimed = partial(unclaimed.named_by_claims, connection)
-            whole = transcript.pieces(agent.name, session, part, found, read, agent.transcript_lines, claimed)
+
+            def parse(chunk: bytes, start: int) -> list[Line]:
+                # What was said where the person wants no memory is left out, as the hooks leave it out.
+                lines = agent.transcript_lines(chunk, start)
+                return [line for line in lines if allowed(line.cwd or head.cwd)]
+
+            whole = transcript.pieces(agent.name, session, part, found, read, parse, claimed)
             return list(islice(whole, most))
     except OSError:
         return []
 
 
-def of_session(connection: sqlite3.Connection, name: str, session: str) -> list[Piece]:
+def of_session(connection: sqlite3.Connection, name: str, session: str, allowed: Allowed) -> list[Piece]:
     """Return what is open of a session's transcript and of those of its subagents; ``name`` is the agent's."""
     if name not in agents.names():
         return []
@@ -83,17 +92,23 @@ def of_session(connection: sqlite3.Connection, name: str, session: str) -> list[
     path = Path(named)
     if not named or not path.is_absolute() or not path.is_file():
         return []
-    found = pieces(connection, agent, session, path)
+    head = head_of(agent, path)
+    if head is None:
+        return []
+    # The hooks know the session by the name that the agent gave it, whatever the file is called.
+    found = pieces(connection, agent, path, head._replace(session=session, part=""), allowed)
     for one in agent.transcript_parts(path):
-        head = head_of(agent, one)
-        if head is not None and head.part and len(found) < PIECES_MAX:
-            found += pieces(connection, agent, session, one, head.part, PIECES_MAX - len(found))
+        part = head_of(agent, one)
+        if part is not None and part.part and len(found) < PIECES_MAX:
+            found += pieces(connection, agent, one, part._replace(session=session), allowed, PIECES_MAX - len(found))
     return found
 
 
-def of_old(connection: sqlite3.Connection, agent: Agent, path: Path, head: Head, project: str) -> list[Window]:
+def of_old(
+    connection: sqlite3.Connection, agent: Agent, path: Path, head: Head, project: str, allowed: Allowed
+) -> list[Window]:
     """Return the windows of a transcript whose session nobody captured: of its lines alone."""
-    found = pieces(connection, agent, head.session, path, head.part)
+    found = pieces(connection, agent, path, head, allowed)
     return windows(agent.name, head.session, (), found, project)
 
 

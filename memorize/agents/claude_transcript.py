@@ -35,7 +35,7 @@ def read(chunk: bytes, start: int) -> list[Line]:
                 # A line can hold several results; each needs a name of its own.
                 name = identity if number == 0 else f"{identity}:{number}"
                 if one := transcripts.line(role, text, trust, name, transcripts.at_ms(record.get("timestamp")), end):
-                    found.append(one)
+                    found.append(one._replace(cwd=payload.text_of(record, "cwd")))
     return found
 
 

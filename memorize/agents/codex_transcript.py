@@ -26,14 +26,15 @@ _SUMMARISED: Final = "Another language model started to solve this problem"
 def read(chunk: bytes, start: int) -> list[Line]:
     """Return the messages on the whole lines of a chunk that begins at offset ``start`` of the file."""
     called: dict[str, tuple[str, str]] = {}
-    subagent = False
+    subagent, cwd = False, ""
     found: list[Line] = []
     for record, end in transcripts.records(chunk, start):
         body = record.get("payload")
         if not isinstance(body, dict):
             continue
-        if record.get("type") == "session_meta":
-            subagent = _is_subagent(body)
+        if record.get("type") in ("session_meta", "turn_context"):
+            subagent = subagent or _is_subagent(body)
+            cwd = payload.text_of(body, "cwd") or cwd
         for role, text, given in _said(str(record.get("type")), body, called):
             # The person speaks to the agent; what a subagent is told comes from the agent.
             who = ASSISTANT if role == USER and subagent else role
@@ -42,7 +43,7 @@ def read(chunk: bytes, start: int) -> list[Line]:
             name = f"{given}:{transcripts.digest(text)[:16]}" if given else ""
             one = transcripts.line(who, text, trust, name, transcripts.at_ms(record.get("timestamp")), end)
             if one and not _repeats(one, found):
-                found.append(one)
+                found.append(one._replace(cwd=cwd))
     return found
 
 

@@ -62,7 +62,7 @@ class Line(NamedTuple):
 
     ``role``: ``user``, ``assistant``, ``tool`` or ``summary``. ``trust``: ``user``, ``agent`` or ``external``.
     ``id`` names the message wherever it is repeated. ``at_ms``: wall time, 0 when unknown. ``end``: the offset in the
-    file of the byte behind the line's end.
+    file of the byte behind the line's end. ``cwd``: the directory that the agent was in, "" when the line does not say.
     """
 
     role: str
@@ -71,6 +71,7 @@ class Line(NamedTuple):
     id: str
     at_ms: int
     end: int
+    cwd: str = ""
 
 
 class Head(NamedTuple):

@@ -177,9 +177,14 @@ class App(Store):
             spots = unclaimed.unclaimed(self.reader(drain=False).connection, one.session)
             events = [read_event(self.home.root / file, offset, length) for file, offset, length in spots]
             own = [event for event in events if event.payload and event.payload.get("agent") == one.agent]
-            pieces = reading.of_session(self.reader(drain=False).connection, one.agent, one.session)
+            view = self.reader(drain=False).connection
+            pieces = reading.of_session(view, one.agent, one.session, self.may_remember)
             found += windows(one.agent, one.session, own, pieces)
         return found
+
+    def may_remember(self, directory: str) -> bool:
+        """Tell whether the person wants what is said in a directory remembered; an unknown one may be."""
+        return not directory or not self.place(directory).capture_off
 
     def windows_of(self, project: str | None) -> list[Window]:
         """Return the open windows that a person means: of every device, in one project and all joined with it."""

@@ -92,7 +92,7 @@ def _read(parts: App, reader: Agent, old: Old, running: set[str], dry_run: bool)
     done = _Done()
     for _ in range(_ROUNDS_MAX):
         connection = parts.reader(drain=False).connection
-        open_ones = reading.of_old(connection, reader, old.path, head, place.project)
+        open_ones = reading.of_old(connection, reader, old.path, head, place.project, parts.may_remember)
         if not open_ones:
             break
         if dry_run:

@@ -144,6 +144,24 @@ def test_where_nothing_is_to_be_remembered_nothing_is_imported(person: Person, c
     assert person.gets("list")["items"] == []
 
 
+def test_what_was_said_while_memory_was_off_is_not_read_later(person: Person, claude: Claude) -> None:
+    secret = person.project / "비밀"
+    secret.mkdir()
+    (secret / ".memorize.toml").write_text("capture = false\n", encoding="utf-8")
+    inside = record("user", "We decided to sell the company in May.", "x", secret)
+    path = claude.writes("s1", [*conversation(1, person.project), inside])
+    common = {"session_id": "s1", "transcript_path": str(path)}
+    person.hook("SessionStart", {**common, "source": "startup"})
+    person.hook("UserPromptSubmit", {**common, "prompt": SAID[1].format(n=1)})
+    person.gets("consolidate")
+    assert not any("May" in item["text"] for item in person.gets("list")["items"])
+    claude.writes("s2", [record("user", "We decided to use ULIDs.", "y", person.project), inside])
+    person.gets("import", "claude")
+    texts = [item["text"] for item in person.gets("list")["items"]]
+    assert "We decided to use ULIDs." in texts
+    assert not any("May" in text for text in texts)
+
+
 def test_a_session_that_goes_on_is_left_to_its_own_boundary(person: Person, claude: Claude) -> None:
     person.hook("SessionStart", {"session_id": "live", "source": "startup"})
     person.hook("UserPromptSubmit", {"session_id": "live", "prompt": "Refactor the refunds."})
