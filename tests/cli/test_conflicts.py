@@ -71,7 +71,7 @@ def form(person: Person, text: str, kind: str = "constraint", trust: str = "agen
     app = open_app({"MEMORIZE_HOME": str(person.home.root)})
     place = app.place(str(person.project))
     payload = changes.formed(text, kind, "project", place.project, 7, **fields)
-    identity = app.append([*app.seen(place), Draft(MEMORY_FORMED, {**payload, "trust": trust}, 0)])[0]
+    identity = app.append([Draft(MEMORY_FORMED, {**payload, "trust": trust}, 0)], place=place)[0]
     app.close()
     return identity.hex()
 

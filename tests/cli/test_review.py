@@ -27,7 +27,7 @@ def forms(parts: App, *found: Found) -> list[str]:
     """Close a window with these memories and return their ids."""
     place = parts.place(".")
     drafts = answer(Window("claude", "s1", place.project, ()), found, "claude", random_id())
-    parts.append(parts.seen(place))
+    parts.append(parts.intake.projects(place))
     return [identity.hex() for identity in parts.append(drafts, strict=True)[:-1]]
 
 

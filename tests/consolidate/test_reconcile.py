@@ -69,7 +69,7 @@ class Store:
     def __init__(self, app: App, folder: Path) -> None:
         self.app = app
         self.project = app.place(str(folder)).project
-        app.append(app.seen(app.place(str(folder))))
+        app.append(app.intake.projects(app.place(str(folder))))
         self.windows = 0
 
     def closes(
