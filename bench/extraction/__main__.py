@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.extraction import dialogues, run
 from bench.extraction.score import total
-from bench.timing import load, say, show
+from bench.timing import conditions, say, show
 from memorize.clock import SystemClock
 from memorize.config import parse
 from memorize.consolidate.login import Extractors
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="tell what was missed and what was wrong")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    before = load()
+    before = conditions()
     chosen = dialogues.dialogues(*options.part)
     if options.extractor == "rules":
         made = run.by_rules(chosen)
