@@ -18,7 +18,7 @@ from bench.stores import memory_store
 from bench.timing import Case, Row, bare, conditions, say, show, spawn, spread
 from bench.words import Author
 
-_QUESTIONS_A_ROUND = 10
+_QUESTIONS_A_ROUND = 5
 
 
 def at_size(folder: Path, size: int, rounds: int) -> list[Row]:
@@ -67,7 +67,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", "--size", type=numbers, default=[1_000, 10_000, 100_000], help="memories")
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--stores", type=Path, help="keep the stores in this folder and use those that are there")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

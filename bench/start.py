@@ -152,7 +152,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", "--size", type=numbers, default=[1_000, 10_000, 100_000], help="memories")
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--stores", type=Path, help="keep the stores in this folder and use those that are there")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

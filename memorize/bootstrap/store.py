@@ -10,7 +10,17 @@ from typing import Final
 from memorize.bootstrap.intake import Intake
 from memorize.clock import Clock
 from memorize.config import Config
-from memorize.errors import Busy, CannotRead, CannotWrite, Deferred, IndexBusy, IndexDamaged, NotWritten, SyncedHome
+from memorize.errors import (
+    Busy,
+    CannotRead,
+    CannotWrite,
+    Deferred,
+    IndexBusy,
+    IndexDamaged,
+    NotWritten,
+    Problem,
+    SyncedHome,
+)
 from memorize.index.damage import BUSY_S
 from memorize.index.place import Place, Places
 from memorize.index.projector import Projector
@@ -48,7 +58,7 @@ class Store:
         self.clock = clock
         self.files = RealFiles()
         self.between: Callable[[], None] = lambda: None  # called before each capture: the daemon gives way there
-        self.note: Callable[[Exception], None] = lambda _: None  # told why answers may lack the latest
+        self.note: Callable[[Exception], None] = lambda _: None  # told what went wrong beside an answer
         self._busy_s = BUSY_S if patience_s is None else patience_s
         self._as_it_lies = patience_s is not None
         self.projector = Projector(home.index, self._busy_s)
@@ -57,6 +67,7 @@ class Store:
         self.recent = self.intake.recent
         self._readers: list[Reader] = []
         self._pause_until = 0
+        self._hindrance: Problem | None = None
 
     # -- identity and place ---------------------------------------------------------------------------------------
 
@@ -132,11 +143,13 @@ class Store:
 
     def settle(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
         """Take in what was put; return (nonce, ordinal) -> id of these batches' events. Raises Deferred."""
+        if self._hindrance is not None and self.clock.monotonic_ns() < self._pause_until:
+            raise Deferred(self._hindrance)
         try:
             self.ingest()
             return self.projector.known(nonces)
         except _HINDRANCES as problem:
-            self._pause()
+            self._pause(problem)
             raise Deferred(problem) from problem
 
     def append(self, drafts: Sequence[Draft], *, strict: bool = False, place: Place | None = None) -> list[bytes]:
@@ -192,12 +205,14 @@ class Store:
         try:
             self.ingest(wait_s=_DRAIN_S)
         except _HINDRANCES as problem:
-            self._pause()
+            self._pause(problem)
             # Another process that ingests is at work on just that, and nothing to speak of.
             if isinstance(problem, IndexBusy) or not isinstance(problem, Busy):
-                self.note(problem)
+                self.note(problem)  # the index is read as it is
 
-    def _pause(self) -> None:
+    def _pause(self, hindrance: Problem) -> None:
+        """Look for nothing new for a while. Only behind another ingester, who may be done at once, writing goes on."""
+        self._hindrance = None if isinstance(hindrance, Busy) and not isinstance(hindrance, IndexBusy) else hindrance
         self._pause_until = self.clock.monotonic_ns() + _PAUSE_NS
 
     def query(self) -> Query:

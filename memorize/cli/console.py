@@ -34,7 +34,9 @@ def app() -> App:
     from memorize.bootstrap import open_app  # help and version need none of it
 
     parts = open_app(os.environ, patience_s=PATIENCE_S)
-    parts.note = lambda problem: tell(f"note: {problem} This shows what was taken in before.")
+    parts.note = lambda problem: tell(f"note: {problem}")
+    if (context := click.get_current_context(silent=True)) is not None:
+        context.call_on_close(parts.close)
     follow_start(parts.home, parts.config.daemon)
     return parts
 

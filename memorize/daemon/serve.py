@@ -321,6 +321,7 @@ def _serve(app: App) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Serve (``serve``), do what there is to do (``once``), or make the index anew (``rebuild``). Silent."""
     mode = (sys.argv[1:] if arguments is None else arguments) or ["serve"]
+    os.umask(0o077)
     try:
         app = open_app(os.environ)
         if mode == ["once"]:
@@ -330,7 +331,6 @@ def main(arguments: list[str] | None = None) -> int:
         if mode == ["rebuild"]:
             app.rebuild()
             return 0
-        os.umask(0o077)
         os.chdir("/")
         sys.setswitchinterval(SWITCH_S)
         if _take(app):

@@ -112,6 +112,7 @@ class Place:
         name = spool_name(time.monotonic_ns(), os.urandom(16), len(data), crc32(data), "claude", event)
         beside = self.home.spool / "tmp" / name
         beside.parent.mkdir(parents=True, exist_ok=True)
+        beside.touch(0o600)
         beside.write_bytes(data)
         (self.home.spool / "new").mkdir(exist_ok=True)
         beside.replace(self.home.spool / "new" / name)
