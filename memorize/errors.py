@@ -43,8 +43,15 @@ class AmbiguousId(Problem):
     hint = "give more digits of the one you mean"
 
 
+class ShortId(UnknownMemory):
+    """An id needs at least {count} digits; "{prefix}" has fewer."""
+
+    exit = 13
+    hint = 'give more digits; "memorize list" shows the ids'
+
+
 class NothingToRemember(Problem):
-    """There is no text to remember."""
+    """No text was given."""
 
     exit = 12
     hint = 'give the text as an argument, or "-" to read standard input'
@@ -61,7 +68,7 @@ class SyncedHome(Problem):
     """The state directory {path} lies inside a folder that {tool} synchronises; nothing was written."""
 
     exit = 21
-    hint = 'set MEMORIZE_HOME to a local directory and give the folder to "memorize sync add folder" instead'
+    hint = "set MEMORIZE_HOME to a local directory and keep that folder for other things"
 
 
 class Damaged(Problem):
@@ -116,7 +123,7 @@ class NotWritten(Problem):
 class NotWaiting(Problem):
     """Memory {id} does not wait for review."""
 
-    exit = 13
+    exit = 16
     hint = 'see what does with "memorize review --all-projects"'
 
 

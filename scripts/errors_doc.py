@@ -26,6 +26,9 @@ An error is written to standard error as `memorize: <what happened>` and `hint: 
 traceback. Exit code 0 means that all went well, 2 that the command line was wrong, 130 that it was stopped by hand.
 A hook always exits 0.
 
+Two verbs answer by their exit code and have a table of their own: `memorize verify` leaves with 0 clean, 1 repaired,
+2 data missing, 3 something could not be read; `memorize doctor` with 1 when a check failed.
+
 | exit | name | what happened | what to do |
 | ---: | --- | --- | --- |
 """

@@ -58,7 +58,7 @@ def test_a_window_is_open_until_a_claim_names_its_sources(app: App, project: Pat
     app.ingest()
     (window,) = app.open_windows()
     assert [event.kind for event in window.events] == [OBSERVED_PROMPT] * 2
-    assert app.consolidate().memories == 3
+    assert app.consolidate().memories == 2
     assert app.open_windows() == []
     drop(app, "Stop", project, last_assistant_message="Done.")
     assert [len(one.events) for one in app.open_windows()] == [1]

@@ -20,6 +20,7 @@ from memorize.agents.hookfiles import put_hook_files, remove_hook_files
 from memorize.agents.hookline import hook_line, quoted
 from memorize.agents.receipt import Record
 from memorize.agents.write import created_folders, make_private, read, replace, try_hook
+from memorize.counted import counted
 from memorize.errors import CannotRead, CannotWrite, Problem
 from memorize.paths import Home
 
@@ -80,6 +81,9 @@ def plan(
             problems.append(problem)
             continue
         notes.extend(_notes(agent, here, path, edits[-1], records, project))
+    restart = [known.agent(one.agent).title for one in edits if one.edit.changes]
+    if restart:
+        notes.insert(0, f"Restart {' and '.join(restart)}: a session that runs now knows nothing of its new hooks.")
     notes.extend(
         traces.peer(environ, [agent.settings(here.root, scope) for agent, here in found for scope in {None, project}])
     )
@@ -113,8 +117,6 @@ def _notes(
     agent: Agent, here: Found, path: Path, planned: FileEdit, records: Mapping[Path, Record], project: Path | None
 ) -> list[str]:
     notes: list[str | None] = [traces.hooks_disabled(path, planned.edit.after)]
-    if planned.edit.changes:
-        notes.append(f"Restart {agent.title}: a session that runs now knows nothing of its new hooks.")
     if agent.name == "codex":
         notes.append(traces.codex_trust(here.root, path, planned.edit.after or b""))
         notes.append(traces.codex_forms(here.root))
@@ -144,7 +146,7 @@ def apply(planned: Plan, home: Home) -> list[str]:
         _save(records, home)
         if item.edit.changes and item.edit.after is not None:
             replace(item.path, item.edit.after)
-            told.append(f"{item.path}: {len(item.inserted.commands)} hooks")
+            told.append(f"{item.path}: {counted(len(item.inserted.commands), 'hook')}")
     return told
 
 
@@ -167,18 +169,20 @@ def _save(records: dict[Path, Record], home: Home) -> None:
         replace(path, content, 0o600)
 
 
-def undo(home: Home, environ: Mapping[str, str] | None = None) -> list[str]:
-    """Take the hooks out of every settings file of the receipt, then remove the hook's files; return what to tell.
+def undo(home: Home, environ: Mapping[str, str] | None = None) -> tuple[list[str], list[Problem]]:
+    """Take the hooks out of every settings file of the receipt, then remove the hook's files.
+
+    Return what to tell, and what could not be undone.
 
     Without a receipt, and with ``environ`` given, the agents' own settings are looked through for hooks of this home.
     A file that cannot be read stays in the receipt. Nothing that was captured is touched.
     """
+    problems: list[Problem] = []
     try:
         records = receipt.load(home)
     except CannotRead as problem:
-        records, told = {}, [str(problem)]
-    else:
-        told = []
+        records, problems = {}, [problem]
+    told: list[str] = []
     if not records and environ is not None:
         records = _adopted(home, environ)
     left = {}
@@ -186,14 +190,14 @@ def undo(home: Home, environ: Mapping[str, str] | None = None) -> list[str]:
         try:
             told.append(_undo_file(record))
         except Problem as problem:
-            told.append(str(problem))
+            problems.append(problem)
             left[path] = record
     if left:
         _save(left, home)
     else:
         receipt.location(home).unlink(missing_ok=True)
     remove_hook_files(home)
-    return told
+    return told, problems
 
 
 def _undo_file(record: Record) -> str:
@@ -217,7 +221,9 @@ def _undo_file(record: Record) -> str:
             record.backup.unlink(missing_ok=True)
         return f"{record.path}: as it was before."
     others = sum(edit.is_ours(command) for _, command in edit.commands(undone.text, str(record.path)))
-    rest = f" {others} hooks that call memorize_hook.py differ from ours and were left: look at them." if others else ""
+    rest = ""
+    if others:
+        rest = f" Left, since not quite ours: {counted(others, 'hook')} calling memorize_hook.py; look at them."
     return f"{record.path}: it was changed since; our hooks are out, the rest stays as it is.{rest}"
 
 

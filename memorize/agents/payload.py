@@ -29,10 +29,13 @@ _GAP: Final = "\n[... {} characters left out ...]\n"
 
 
 def read(capture: Capture) -> dict[str, Any]:
-    """Return the payload's mapping. A cut one is closed where it ends. Raises ``Unreadable``."""
+    """Return the payload's mapping; nothing said is an empty one, a cut one is closed where it ends.
+
+    Raises ``Unreadable``.
+    """
     text = _decode(capture.data).strip("\0 \t\r\n")
     if not text:
-        raise Unreadable("the payload is empty")
+        return {}
     try:
         value = _JSON.decode(text)
     except RecursionError:

@@ -16,7 +16,6 @@ from memorize import limits, model
 from memorize.agents import payload, shell
 from memorize.agents.base import Locate, Place
 from memorize.agents.programs import words
-from memorize.log.spool import Unreadable
 from memorize.model import Draft
 
 ORDINAL_PROJECT: Final = 100
@@ -70,12 +69,13 @@ class Change(NamedTuple):
 
 
 def turn(agent: str, call: Mapping[str, Any], locate: Locate) -> Turn | None:
-    """Return who and where of a hook call; None where the person wants no capture. Raises ``Unreadable``."""
+    """Return who and where of a hook call; None where the person wants no capture, or where nobody knows whose it is.
+
+    Without a session or a directory nothing can be told apart: it belongs to no project, and must not reach another.
+    """
     session, cwd = payload.text_of(call, "session_id"), payload.text_of(call, "cwd")
-    if not session or not cwd:
-        raise Unreadable("the payload names no session" if not session else "the payload names no working directory")
-    if "\0" in cwd or not _is_absolute(cwd):
-        raise Unreadable("the working directory is no path")
+    if not session or not cwd or "\0" in cwd or not _is_absolute(cwd):
+        return None
     cwd = payload.plain(cwd)
     place = locate(cwd)
     if place.capture_off:

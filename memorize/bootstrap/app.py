@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -15,16 +15,17 @@ from memorize.bootstrap.store import Store
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
 from memorize.consolidate.windows import Window, windows
-from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, Problem
+from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, Problem, ShortId
 from memorize.index import briefs, groups, schema, unclaimed
 from memorize.index.groups import Group
 from memorize.index.place import Place
-from memorize.index.query import Query
+from memorize.index.query import EXPIRED, LIVE, Query
 from memorize.index.read import Reader
 from memorize.index.unclaimed import OpenSession, Owner
+from memorize.log.codec import Bad
 from memorize.log.lock import Lock
 from memorize.log.segments import read_event
-from memorize.model import Context
+from memorize.model import Context, Event
 from memorize.paths import Home, state_root
 from memorize.recall import search as finding
 from memorize.recall.context import Situation, build_context
@@ -96,12 +97,16 @@ class App(Store):
         )
 
     def resolve(self, prefix: str, *, events: bool = False) -> bytes:
-        """Return the id that begins with these digits. Raises UnknownMemory, AmbiguousId."""
+        """Return the id that begins with these digits. Raises ShortId, UnknownMemory, AmbiguousId."""
+        if len(prefix.strip()) < groups.SHORT_MIN:
+            raise ShortId(prefix=prefix.strip(), count=groups.SHORT_MIN)
         return groups.find(self.reader().connection, prefix, events=events)
 
     def group(self, identity: bytes) -> Group:
         """Return a memory with its text group. Raises UnknownMemory."""
-        return groups.load(self.reader().connection, identity)
+        found = groups.load(self.reader().connection, identity)
+        expired = found.expires_at is not None and found.expires_at <= self.clock.wall_ms()
+        return found._replace(status=EXPIRED) if expired and found.status == LIVE else found
 
     def batch_of(self, identities: tuple[bytes, ...]) -> list[bytes]:
         """Return these events and their like from the same batches."""
@@ -175,7 +180,7 @@ class App(Store):
         found: list[Window] = []
         for one in self.open_sessions(sessions, all_devices=all_devices):
             spots = unclaimed.unclaimed(self.reader(drain=False).connection, one.session)
-            events = [read_event(self.home.root / file, offset, length) for file, offset, length in spots]
+            events = self._events(spots)
             own = [event for event in events if event.payload and event.payload.get("agent") == one.agent]
             view = self.reader(drain=False).connection
             pieces = reading.of_session(view, one.agent, one.session, self.may_remember)
@@ -185,6 +190,14 @@ class App(Store):
     def may_remember(self, directory: str) -> bool:
         """Tell whether the person wants what is said in a directory remembered; an unknown one may be."""
         return not directory or not self.place(directory).capture_off
+
+    def _events(self, spots: Iterable[tuple[str, int, int]]) -> list[Event]:
+        """Read events; one that is damaged in the log is left out, since nobody can ever read it (``verify`` tells)."""
+        found = []
+        for file, offset, length in spots:
+            with contextlib.suppress(Bad):
+                found.append(read_event(self.home.root / file, offset, length))
+        return found
 
     def windows_of(self, project: str | None) -> list[Window]:
         """Return the open windows that a person means: of every device, in one project and all joined with it."""

@@ -21,7 +21,7 @@ from memorize.errors import (
     Problem,
     SyncedHome,
 )
-from memorize.index.damage import BUSY_S
+from memorize.index.damage import BUSY_S, is_damage
 from memorize.index.place import Place, Places
 from memorize.index.projector import Projector
 from memorize.index.query import Query
@@ -122,7 +122,9 @@ class Store:
         for _ in range(_TRIES):
             try:
                 return self._run(limit, wait_s)
-            except (IndexDamaged, IndexAhead):
+            except Exception as error:
+                if not isinstance(error, IndexAhead) and not is_damage(error):
+                    raise
                 self.rebuild(wait_s)
         return self._run(limit, wait_s)
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from memorize.agents import install, receipt
-from memorize.agents.base import Found
+from memorize.agents import wired
 from memorize.bootstrap import App
 from memorize.cli import extracting
-from memorize.cli.damage import report_lines
+from memorize.cli.damage import known_line, loss_lines
 from memorize.cli.when import ago
 from memorize.consolidate.attempts import FAILURES_MAX
+from memorize.counted import counted
 from memorize.daemon import life
 from memorize.errors import Problem
-from memorize.log.verify import verify
+from memorize.index.damage import is_damage
+from memorize.log import losses
+from memorize.log.spool import entry
+from memorize.log.verify import DATA_MISSING, verify
 
 OK: Final = "ok"
 WARN: Final = "warn"
@@ -27,6 +31,7 @@ FAIL: Final = "fail"
 _DISK_BYTES_MIN: Final = 1 << 30
 _SPOOL_AGE_S_MAX: Final = 3600
 _HOOK_S_MAX: Final = 10.0
+_LOSSES_SHOWN: Final = 5
 
 
 class Check(NamedTuple):
@@ -38,27 +43,30 @@ class Check(NamedTuple):
     do: str = ""
 
 
-def run(parts: App) -> list[Check]:
-    """Run every check; one that fails itself is a failed check, never an error."""
+def run(parts: App, without: Collection[str] = ()) -> list[Check]:
+    """Run every check but those named; one that fails itself is a failed check, never an error."""
     results: list[Check] = []
-    for check in (_home, _disk, _hooks, _interpreter, _spool, _index, _log, _identity, _daemon, _models, _settings):
+    for check in (_home, _disk, _hooks, _interpreter, _index, _spool, _log, _identity, _daemon, _models, _config):
+        name = check.__name__.strip("_")
+        if name in without:
+            continue
         try:
             results.extend(check(parts))
         except Problem as problem:
-            results.append(Check(FAIL, check.__name__.strip("_"), str(problem), problem.remedy()))
+            results.append(Check(FAIL, name, str(problem), problem.remedy()))
         except OSError as error:
             text = f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")
-            results.append(Check(FAIL, check.__name__.strip("_"), text, "look at the disk and the rights of this path"))
+            results.append(Check(FAIL, name, text, "look at the disk and the rights of this path"))
+        except Exception as error:
+            text = f"the check itself failed: {type(error).__name__}: {error}"
+            results.append(Check(FAIL, name, text, "report this; the other checks stand"))
     return results
-
-
-_Checks = Callable[[App], Iterator[Check]]
 
 
 def _home(parts: App) -> Iterator[Check]:
     root = parts.home.root
     if not root.is_dir():
-        yield Check(WARN, "home", f"{root} is not there yet", "run: memorize setup")
+        yield Check(WARN, "home", f"{root} is not there yet", "memorize setup")
         return
     mode = stat.S_IMODE(root.stat().st_mode)
     if os.name == "posix" and mode & 0o077:
@@ -82,32 +90,30 @@ def _disk(parts: App) -> Iterator[Check]:
 
 
 def _hooks(parts: App) -> Iterator[Check]:
-    records = receipt.load(parts.home)
-    if not records:
-        yield Check(WARN, "hooks", "no agent is wired, so nothing is captured", "run: memorize setup")
+    found = wired.wired(parts.home, os.environ)
+    if not found:
+        yield Check(WARN, "hooks", "no agent is wired, so nothing is captured", "memorize setup")
         return
-    plan = install.plan(parts.home, _python(parts), sorted({record.agent for record in records.values()}), os.environ)
-    for edit in plan.edits:
-        if edit.edit.changes:
-            text = f"{edit.path} lacks hooks of ours"
-            yield Check(FAIL, f"hooks-{edit.agent}", text, f"run: memorize setup --agent {edit.agent}")
-        else:
-            yield Check(OK, f"hooks-{edit.agent}", f"{len(edit.inserted.commands)} events registered in {edit.path}")
-    for problem in plan.problems:
-        yield Check(FAIL, "hooks", str(problem), problem.remedy())
-    for note in plan.notes:
-        trust = "trust" in note.lower()
-        remedy = 'open codex in any project, choose "Trust all and continue"' if trust else "as it says"
-        yield Check(WARN, "codex-trust" if trust else "agents", note, remedy)
-    yield from _unfound(plan.found)
-
-
-def _unfound(found: tuple[Found, ...]) -> Iterator[Check]:
+    last = _last_words(parts)
     for one in found:
+        if one.state != wired.OK:
+            level = WARN if one.state == wired.UNTRUSTED else FAIL
+            yield Check(level, f"hooks-{one.agent}", one.text, one.do)
+        else:
+            ran = f"last ran {ago(last[one.agent], parts.clock.wall_ms())}" if one.agent in last else "none has run yet"
+            text = f"{counted(one.hooks, 'event')} registered in {one.path}; {ran}"
+            yield Check(OK, f"hooks-{one.agent}", text)
         if one.program is None:
-            yield Check(
-                WARN, f"program-{one.agent}", "the agent's program is not on PATH", "install it, or ignore this"
-            )
+            text = "the agent's program is not on PATH"
+            yield Check(WARN, f"program-{one.agent}", text, "install it, or ignore this")
+    for note in wired.remarks(parts.home, os.environ):
+        yield Check(WARN, "agents", note)
+
+
+def _last_words(parts: App) -> Mapping[str, int]:
+    with contextlib.suppress(Problem):  # the check of the index tells
+        return parts.reader().last_words()
+    return {}
 
 
 def _python(parts: App) -> str:
@@ -119,7 +125,7 @@ def _interpreter(parts: App) -> Iterator[Check]:
     python = _python(parts)
     if not python:
         return
-    remedy = "run: memorize setup   (it writes the hooks for the interpreter that runs now)"
+    remedy = "memorize setup   (it writes the hooks for the interpreter that runs now)"
     if not Path(python).exists():
         yield Check(FAIL, "interpreter", f"{python} is gone, so no hook can run", remedy)
         return
@@ -137,43 +143,73 @@ def _interpreter(parts: App) -> Iterator[Check]:
 
 
 def _spool(parts: App) -> Iterator[Check]:
-    new, bad = parts.home.spool / "new", parts.home.spool / "bad"
-    waiting = sorted(entry.name for entry in os.scandir(new)) if new.is_dir() else []
-    spoiled = sum(1 for _ in os.scandir(bad)) if bad.is_dir() else 0
-    age_s = (parts.clock.monotonic_ns() - int(waiting[0][:16], 16)) // 10**9 if waiting and waiting[0][:1] != "." else 0
-    if spoiled:
-        text = f"{spoiled} captures could not be read (kept in {bad} for 7 days)"
-        yield Check(FAIL, "spool", text, "memorize verify --repair   (nothing is deleted)")
-    elif len(waiting) and age_s > _SPOOL_AGE_S_MAX:
-        text = f"{len(waiting)} captures wait, the oldest for {ago(0, age_s * 1000).removesuffix(' ago')}"
+    waiting, bad = _names(parts.home.spool / "new"), _names(parts.home.spool / "bad")
+    age_s = _oldest_s(parts, waiting)
+    if bad:
+        noted = losses.load(parts.home, parts.files).noted
+        text = f"{counted(len(bad), 'capture')} could not be read (kept in {parts.home.spool / 'bad'} for 7 days)"
+        if all(name in noted for name in bad):
+            text = f"{text}; they were tried again in vain"
+            yield Check(WARN, "spool", text, "a newer version may read them; otherwise ignore this")
+        else:
+            yield Check(FAIL, "spool", text, "memorize verify --repair   (tries them again; nothing is deleted)")
+    elif age_s > _SPOOL_AGE_S_MAX:
+        text = f"{counted(len(waiting), 'capture')} waiting, the oldest for {ago(0, age_s * 1000).removesuffix(' ago')}"
         yield Check(WARN, "spool", text, "memorize status   (any verb takes them in)")
     else:
-        yield Check(OK, "spool", f"{len(waiting)} captures wait")
+        yield Check(OK, "spool", f"{counted(len(waiting), 'capture')} waiting")
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in os.scandir(folder)) if folder.is_dir() else []
+
+
+def _oldest_s(parts: App, names: list[str]) -> int:
+    """Return the age of the oldest capture in seconds; foreign files and those from before the boot have none."""
+    now = parts.clock.monotonic_ns()
+    born = [found.mono for name in names if (found := entry(name)) is not None and found.mono <= now]
+    return (now - min(born)) // 10**9 if born else 0
 
 
 def _index(parts: App) -> Iterator[Check]:
-    counts = parts.reader().counts()
-    yield Check(OK, "index", f"{counts.events} events, {counts.memories} memories shown")
+    counts, flaw = None, ""
+    try:
+        view = parts.reader()
+        flaw = view.flaws()
+        counts = view.counts()
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        flaw = str(error)
+    mended = bool(flaw) or counts is None
+    if flaw or counts is None:
+        parts.rebuild()
+        counts = parts.reader().counts()
+    text = f"{counted(counts.events, 'event')}, {counted(counts.memories, 'memory')} shown"
+    yield Check(WARN if mended else OK, "index", f"it was damaged and was made anew: {text}" if mended else text)
     if counts.quarantined:
-        text = f"{counts.quarantined} events have a form that this version does not understand; kept, without effect"
-        yield Check(WARN, "quarantine", text, "memorize upgrade may read them; memorize log --kind shows kinds")
+        text = f"{counted(counts.quarantined, 'event')} of a form unknown to this version; kept, without effect"
+        yield Check(WARN, "quarantine", text, "a newer version may read them; memorize log --kind shows kinds")
 
 
 def _log(parts: App) -> Iterator[Check]:
     report = verify(parts.home, deep=False, repair=False, offsets=parts.indexed())
-    if report.exit >= 2:
-        yield Check(
-            FAIL, "log", "; ".join(report_lines(report)), "memorize verify --deep, then memorize verify --repair"
-        )
-    else:
-        yield Check(OK, "log", f"{report.events} events in {report.files} segments, every frame in order")
+    for text in loss_lines(report, _LOSSES_SHOWN):
+        yield Check(FAIL, "log", text, "memorize verify --repair   (notes the loss; all that can be read is kept)")
+    for unread in report.unread:
+        yield Check(FAIL, "log", f"{unread.path}: {unread.why}", "look at the disk and the rights of this path")
+    if report.exit < DATA_MISSING:
+        text = f"{counted(report.events, 'event')} in {counted(report.files, 'segment')}, every frame in order"
+        known = known_line(report)
+        yield Check(OK, "log", f"{text}; {known}" if known else text)
 
 
 def _identity(parts: App) -> Iterator[Check]:
     notes = parts.identity.notes
     text = f"device {parts.identity.device.hex()[:8]}, replica {parts.identity.replica.hex()[:8]}"
     if notes:
-        text += f"; renewed {len(notes)} times, last {ago(notes[-1].wall, parts.clock.wall_ms())}: {notes[-1].what}"
+        when = ago(notes[-1].wall, parts.clock.wall_ms())
+        text += f"; renewed {counted(len(notes), 'time')}, last {when}: {notes[-1].what}"
     yield Check(OK, "identity", text)
 
 
@@ -182,7 +218,7 @@ def _daemon(parts: App) -> Iterator[Check]:
     if running is not None:
         text = f"running, version {running.version}, {running.memory_kib // 1024} MiB"
         if running.failures:
-            text += f"; {running.failures} rounds failed, the last one by {running.failure}"
+            text += f"; {counted(running.failures, 'round')} failed, the last one by {running.failure}"
             yield Check(WARN, "daemon", text, "mend what it says; it tries again by itself and captures wait")
         else:
             yield Check(OK, "daemon", text)
@@ -208,5 +244,5 @@ def _models(parts: App) -> Iterator[Check]:
         yield Check(WARN, "parked", text, "memorize consolidate --retry-parked")
 
 
-def _settings(parts: App) -> Iterator[Check]:
+def _config(parts: App) -> Iterator[Check]:
     yield Check(OK, "config", f"{parts.home.config}{'' if parts.home.config.exists() else ' is not there: defaults'}")

@@ -23,7 +23,7 @@ here_option = click.option(
     "directory",
     default=".",
     show_default="this directory",
-    type=click.Path(file_okay=False),
+    type=click.Path(exists=True, file_okay=False),
     help="A directory of the project that is meant.",
 )
 

@@ -9,6 +9,7 @@ import click
 from memorize.cli.console import app, document, json_option, say, tell
 from memorize.consolidate.windows import Window
 from memorize.consolidate.worker import Report
+from memorize.counted import counted
 
 if TYPE_CHECKING:
     from memorize.bootstrap import App
@@ -18,7 +19,9 @@ WAIT_S = 600.0
 
 @click.command()
 @click.option("--wait", is_flag=True, help="Wait for another worker; return when no window is open.")
-@click.option("--project", "directory", type=click.Path(file_okay=False), help="Only the project of this directory.")
+@click.option(
+    "--project", "directory", type=click.Path(exists=True, file_okay=False), help="Only the project of this directory."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be asked, with calls and tokens, and change nothing.")
 @click.option("--retry-parked", is_flag=True, help="Try windows again that failed too often.")
 @json_option
@@ -45,7 +48,8 @@ def command(wait: bool, directory: str | None, dry_run: bool, retry_parked: bool
     if as_json:
         document({**done._asdict(), "extractor": extractor, "retried": retried})
         return
-    say(f"{done.memories} memories from {done.windows} windows, by {extractor}" if done.windows else _nothing(done))
+    made = f"{counted(done.memories, 'memory')} from {counted(done.windows, 'window')}, by {extractor}"
+    say(made if done.windows else _nothing(done))
     if done.notice:
         tell(done.notice)
 
@@ -83,8 +87,9 @@ def _show(parts: App, found: list[Window], as_json: bool) -> None:
         document({"items": items, "total": len(items)})
         return
     for item in items:
-        seen = f"{item['observations']} observations, {item['lines']} lines of transcript"
-        say(f"{item['agent']} {str(item['session'])[:8]}  {seen}: {item['calls']} calls, about {item['tokens']} tokens")
+        seen = f"{counted(item['observations'], 'observation')}, {counted(item['lines'], 'line')} of transcript"
+        cost = f"{counted(item['calls'], 'model call')}, about {item['tokens']:,} tokens" if asked else "no model calls"
+        say(f"{item['agent']} {str(item['session'])[:8]}  {seen}; {cost}")
         for prompt in item["prompts"]:
             say(prompt)
     if not items:

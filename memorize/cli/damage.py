@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
 
-from memorize.log.verify import VerifyReport
+from memorize.counted import counted
+from memorize.log.chain_check import Gap
+from memorize.log.verify import Hurt, VerifyReport
 
-_SHOWN_MAX = 20
+_SHOWN_MAX: Final = 20
 
 
 def report_lines(report: VerifyReport) -> list[str]:
@@ -14,24 +18,56 @@ def report_lines(report: VerifyReport) -> list[str]:
     return list(_lines(report))
 
 
+def loss_lines(report: VerifyReport, most: int = _SHOWN_MAX) -> list[str]:
+    """Return one line a loss that nobody has taken note of."""
+    found = [_loss(one) for one in report.fresh]
+    found += [f"index ahead of {hurt.file} at {hurt.offset}: {hurt.what}" for hurt in report.ahead]
+    return found[:most] + ([f"and {counted(len(found) - most, 'more place')}"] if len(found) > most else [])
+
+
+def known_line(report: VerifyReport) -> str:
+    """Return what was lost and noted earlier, "" when nothing was."""
+    every: list[Hurt | Gap] = [*report.damages, *report.missing]
+    known = [one for one in every if one.name in report.noted]
+    if not known:
+        return ""
+    events = sum(one.cost if isinstance(one, Hurt) else one.last - one.first + 1 for one in known)
+    since = datetime.fromtimestamp(max(report.noted[one.name] for one in known) / 1000, UTC).strftime("%Y-%m-%d")
+    what = f"{counted(events, 'event')} lost" if events else counted(len(known), "damaged place")
+    return f"{what}, noted on {since}"
+
+
+def _loss(one: Hurt | Gap) -> str:
+    if isinstance(one, Gap):
+        return f"missing: {_numbers(one)}"
+    lost = f"; lost: {_numbers(one.lost)}" if one.lost is not None else ""
+    identity = f", id {one.id.hex()[:12]}" if one.id else ""
+    return f"damaged {one.file} at {one.offset}, {counted(one.length, 'byte')}: {one.what}{lost}{identity}"
+
+
+def _numbers(gap: Gap) -> str:
+    if gap.first == gap.last:
+        return f"event {gap.first} of writer {gap.writer.hex()[:8]}"
+    return f"events {gap.first} to {gap.last} of writer {gap.writer.hex()[:8]}"
+
+
 def _lines(report: VerifyReport) -> Iterator[str]:
     depth = "ids, bodies and chains" if report.deep else "frames and checksums"
-    yield f"{report.events} events in {report.files} segments, {report.bytes / 1e6:.1f} MB: {depth} read"
-    for what, hurts in (("damaged", report.damages), ("index ahead of", report.ahead), ("fork in", report.forks)):
-        for hurt in hurts[:_SHOWN_MAX]:
-            yield f"{what} {hurt.file} at {hurt.offset}, {hurt.length} bytes: {hurt.what}"
-        if len(hurts) > _SHOWN_MAX:
-            yield f"and {len(hurts) - _SHOWN_MAX} more"
-    for gap in report.missing[:_SHOWN_MAX]:
-        yield f"missing: events {gap.first} to {gap.last} of writer {gap.writer.hex()[:8]}"
+    where = f"{counted(report.events, 'event')} in {counted(report.files, 'segment')}, {report.bytes / 1e6:.1f} MB"
+    yield f"{where}: {depth} read"
+    yield from loss_lines(report)
+    if known := known_line(report):
+        yield f"known: {known}"
+    for hurt in report.forks[:_SHOWN_MAX]:
+        yield f"fork in {hurt.file} at {hurt.offset}, {counted(hurt.length, 'byte')}: {hurt.what}"
     for unread in report.unread:
         yield f"could not be read: {unread.path}: {unread.why}"
     if report.torn:
-        yield f"{report.torn} bytes of an append that a crash cut short; no event is lost by them"
+        yield f"{counted(report.torn, 'byte')} of an append that a crash cut short; no event is lost by them"
     if report.bad:
-        yield f"{report.bad} captures that could not be read lie in spool/bad"
+        yield f"{counted(report.bad, 'capture')} that could not be read in spool/bad"
     if report.pending:
-        yield f"{report.pending} captures wait in the spool"
+        yield f"{counted(report.pending, 'capture')} waiting in the spool"
     for done in report.repaired:
         yield f"repaired: {done}"
     for left in report.unchecked:

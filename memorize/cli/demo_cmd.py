@@ -19,6 +19,7 @@ import click
 from memorize.agents.hookfiles import put_hook_files
 from memorize.bootstrap import App, open_app
 from memorize.cli.console import say
+from memorize.counted import counted
 from memorize.paths import Home, adapters_dir
 from memorize.recall.rank import explain, score
 
@@ -85,7 +86,8 @@ def _play(folder: Path) -> None:
     counts = app.reader().counts()
     say(f"\n2. Captured: {counts.observed} observations in {counts.events} append-only events, named by their content")
     report = app.consolidate()
-    say(f"\n3. Consolidated by rules, no model: {report.memories} memories from {report.windows} window(s)")
+    made = f"{counted(report.memories, 'memory')} from {counted(report.windows, 'window')}"
+    say(f"\n3. Consolidated by rules, no model: {made}")
     app.refresh_briefs()
 
     say("\n4. What the next session is told at its start (the hook's own answer)\n")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from memorize.cli.console import app, here_option, json_option, listing, say, tell
-from memorize.cli.rows import as_item, as_line
+from memorize.cli.rows import as_item, as_line, width
+from memorize.counted import counted
 from memorize.model import MEMORY_KINDS
+from memorize.recall.lines import date
 
 
 @click.command("list")
@@ -15,7 +17,7 @@ from memorize.model import MEMORY_KINDS
     "--kind", "kinds", multiple=True, type=click.Choice(MEMORY_KINDS), help="Only this kind; may be repeated."
 )
 @click.option("--all-projects", is_flag=True, help="The memories of every project.")
-@click.option("--old", is_flag=True, help="Also what was replaced or forgotten.")
+@click.option("--old", is_flag=True, help="Also what was replaced, forgotten or has expired.")
 @click.option("--review", is_flag=True, help="Also what waits for review.")
 @here_option
 @json_option
@@ -37,6 +39,8 @@ def command(
         listing((as_item(hit.row, hit.score) for hit in found.hits), found.total)
         return
     rivals = query.rivals([hit.row.id for hit in found.hits])
+    now, zone = parts.clock.wall_ms(), parts.clock.zone_minutes()
     for hit in found.hits:
-        say(f"{hit.score.total:.2f}  {as_line(hit.row, rivals)}")
-    tell(f"{len(found.hits)} of {found.total} memories.")
+        head = f"{hit.score.total:.2f}  {date(hit.row.recency, now, zone):>6}  "
+        say(head + as_line(hit.row, rivals, width() - len(head)))
+    tell(f"{len(found.hits)} of {counted(found.total, 'memory')}.")

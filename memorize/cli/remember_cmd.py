@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from memorize.cli.console import app, document, here_option, json_option, say, text_of
+from memorize.cli.console import app, document, here_option, json_option, say, tell, text_of
 from memorize.errors import NothingToRemember
 from memorize.model import MEMORY_KINDS
 from memorize.recall.changes import formed, remembered
@@ -44,6 +44,9 @@ def command(
     payload = formed(said, kind, scope, place.project, importance or _IMPORTANCE.get(kind, 6), **fields)
     identity = parts.append(remembered(payload), place=place)[0]
     parts.changed(scope, place.project)
+    ends = payload["expires_at"]
+    if ends is not None and ends <= parts.clock.wall_ms():
+        tell("note: that day has passed, so this is kept but not shown; memorize list --old shows it")
     if as_json:
         document({"id": identity, "project": place.project, **parts.group(identity).shown()})
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import unicodedata
 from collections.abc import Collection
 from typing import Any
 
@@ -10,10 +12,34 @@ from memorize.recall import lines
 from memorize.recall.plain import one_line
 from memorize.recall.rank import Score
 
-LINE_CHARS = 200
+WIDTH_MIN = 40
+WIDTH_MAX = 200
 
 
-def as_line(row: Row, others: Collection[bytes] = ()) -> str:
+def width() -> int:
+    """Return how many columns a line may take: those of the terminal or of COLUMNS, many when neither is there."""
+    return max(WIDTH_MIN, min(WIDTH_MAX, shutil.get_terminal_size((WIDTH_MAX, 24)).columns))
+
+
+def fit(text: str, columns: int) -> str:
+    """Return the text cut to that many columns; a wide character takes two, a combining one none."""
+    taken = 0
+    for place, char in enumerate(text):
+        step = 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        if taken + step > columns - 1 and columns_of(text[place:]) > columns - taken:
+            return text[:place].rstrip() + "…"
+        taken += step
+    return text
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns a text takes on a terminal."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def as_line(row: Row, others: Collection[bytes] = (), columns: int = WIDTH_MAX) -> str:
     """Return kind letter, short id and text on one line, with marks for what is pinned, disputed or not live."""
     marks = [
         word
@@ -26,11 +52,9 @@ def as_line(row: Row, others: Collection[bytes] = ()) -> str:
         )
         if holds
     ]
-    text = one_line(row.text)
-    if len(text) > LINE_CHARS:
-        text = text[: LINE_CHARS - 1] + "…"
     tail = f"  ({', '.join(marks)})" if marks else ""
-    return f"{lines.tag(row, others).strip('[]')}  {text}{tail}"
+    head = f"{lines.tag(row, others).strip('[]')}  "
+    return f"{head}{fit(one_line(row.text), columns - len(head) - len(tail))}{tail}"
 
 
 def as_item(row: Row, score: Score | None = None) -> dict[str, Any]:

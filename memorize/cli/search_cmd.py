@@ -7,7 +7,8 @@ import time
 import click
 
 from memorize.cli.console import app, here_option, json_option, listing, say, tell
-from memorize.cli.rows import as_item, as_line
+from memorize.cli.rows import as_item, as_line, width
+from memorize.counted import counted
 from memorize.model import MEMORY_KINDS
 from memorize.recall.rank import explain
 
@@ -21,7 +22,7 @@ from memorize.recall.rank import explain
 @click.option(
     "--kind", "kinds", multiple=True, type=click.Choice(MEMORY_KINDS), help="Only this kind; may be repeated."
 )
-@click.option("--old", is_flag=True, help="Also what was replaced or forgotten.")
+@click.option("--old", is_flag=True, help="Also what was replaced, forgotten or has expired.")
 @click.option("--review", is_flag=True, help="Also what waits for review.")
 @here_option
 @json_option
@@ -58,11 +59,11 @@ def command(
         return
     rivals = query.rivals([hit.row.id for hit in found.hits])
     for number, hit in enumerate(found.hits, 1):
-        say(f"{number:2}  {as_line(hit.row, rivals)}")
+        say(f"{number:2}  {as_line(hit.row, rivals, width() - 4)}")
         if explained:
             say(f"              {explain(hit.score, parts.weights)}")
     where = "every project" if all_projects else f"{place.name} + personal"
-    tell(f"{len(found.hits)} of {found.total} memories in {where}, {spent_ms:.0f} ms.")
+    tell(f"{len(found.hits)} of {counted(found.total, 'memory')} in {where}, {spent_ms:.0f} ms.")
     if found.hits:
         first = found.hits[0].row.id.hex()[:6]
         tell(f"memorize show {first}  |  memorize history {first}")

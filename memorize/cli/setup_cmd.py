@@ -17,6 +17,7 @@ from memorize.bootstrap import App
 from memorize.cli import extracting
 from memorize.cli.console import app, document, json_option, say, tell
 from memorize.config import EXTRACTORS
+from memorize.counted import counted
 from memorize.daemon import life
 
 
@@ -93,7 +94,9 @@ def _say(parts: App, plan: Plan, told: list[str], dry_run: bool, extractor: str)
         say(f"{'note':12} {note}")
     for name, count in plan.transcripts.items():
         if count:
-            say(f"{'history':12} {count} old sessions of {agents.agent(name).title} lie on this machine")
+            say(f"{'history':12} {counted(count, 'old session')} of {agents.agent(name).title} on this machine")
+    if not any(plan.transcripts.values()):
+        say(f"{'history':12} no old sessions on this machine")
     say(f"{'extractor':12} {extractor}")
     if not dry_run:
         say(f"{'state':12} {parts.home.root} (private); memorize status shows it, memorize uninstall undoes this")
@@ -105,7 +108,7 @@ def _say_edits(plan: Plan, dry_run: bool) -> None:
     for one in plan.found:
         say(f"{agents.agent(one.agent).title:12} {_where(one)}")
     for planned in plan.edits:
-        state = f"{len(planned.inserted.commands)} hooks" if planned.edit.changes else "is up to date"
+        state = counted(len(planned.inserted.commands), "hook") if planned.edit.changes else "is up to date"
         say(f"{'would write' if dry_run and planned.edit.changes else 'settings':12} {planned.path}: {state}")
         if dry_run and planned.edit.changes:
             for hook in planned.inserted.commands[:1]:

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from memorize import agents
-from memorize.agents import install, receipt
+from memorize.agents import wired
 from memorize.bootstrap import App
 from memorize.cli import extracting
 from memorize.cli.console import app, document, here_option, json_option, say
 from memorize.cli.when import ago
+from memorize.counted import counted
 from memorize.daemon import life
 
 
@@ -62,11 +63,10 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
 
 
 def _capture(parts: App) -> list[dict[str, Any]]:
-    wired = {record.agent for record in receipt.load(parts.home).values()}
-    if not wired:
-        return []
-    plan = install.plan(parts.home, "", sorted(wired), os.environ)
-    return [{"agent": name, "notes": [note for note in plan.notes if name in note.lower()]} for name in sorted(wired)]
+    return [
+        {"agent": one.agent, "path": str(one.path), "state": one.state, "hooks": one.hooks, "do": one.do}
+        for one in wired.wired(parts.home, os.environ)
+    ]
 
 
 def _size(path: Path) -> int:
@@ -81,21 +81,21 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     last = "nothing captured yet"
     if facts["last_ms"]:
         last = f"last captured {ago(facts['last_ms'], now)} ({_title(facts['last_agent'])})"
-    seen = f"{facts['observations']} observations, {last}"
-    wired = " · ".join(f"{_title(one['agent'])} {_trusted(one)}" for one in facts["capture"])
-    kinds = f"{facts['rules']} rules, {facts['disputed']} disputed"
-    if facts["review"]:
-        kinds += f"; {facts['review']} for you to review: memorize review"
+    seen = f"{counted(facts['observations'], 'observation')}, {last}"
+    wired = " · ".join(f"{_title(one['agent'])} {_said(one)}" for one in facts["capture"])
     waiting = facts["consolidate"]
-    run = f"last run {ago(waiting['last_ms'], now)}" if waiting["last_ms"] else "never ran"
+    run = f"last run {ago(waiting['last_ms'], now)}" if waiting["last_ms"] else "has not run yet"
+    rules = f"{counted(facts['rules'], 'rule')}, {facts['disputed']} disputed"
+    if facts["review"]:
+        rules += f"; {facts['review']} for you to review: memorize review"
     daemon = facts["daemon"]
     up = (
         f"running for {daemon['since_s']} s, {daemon['memory_kib'] // 1024} MiB" if daemon else "on demand, not running"
     )
     return [
-        f"{name:11} {facts['memories']} memories ({kinds}), {seen}",
+        f"{name:11} {counted(facts['memories'], 'memory')} ({rules}), {seen}",
         f"capture     {wired or 'no agent is wired: memorize setup'}",
-        f"consolidate {waiting['observations']} observations waiting; {run}; {extracting.words(waiting)}",
+        f"consolidate {counted(waiting['observations'], 'observation')} waiting; {run}; {extracting.words(waiting)}",
         "sync        not set up",
         f"daemon      {up} · log {_mb(facts['log_bytes'])}, index {_mb(facts['index_bytes'])} · {facts['home']}",
     ]
@@ -105,12 +105,15 @@ def _title(agent: str) -> str:
     return agents.agent(agent).title if agent in agents.names() else agent or "unknown"
 
 
-def _trusted(one: dict[str, Any]) -> str:
-    return "waits for your trust: open codex, choose Trust all and continue" if _untrusted(one) else "ok"
-
-
-def _untrusted(one: dict[str, Any]) -> bool:
-    return one["agent"] == "codex" and any("trust" in note.lower() for note in one["notes"])
+def _said(one: dict[str, Any]) -> str:
+    words = {
+        wired.OK: "ok",
+        wired.LACKING: "lacks hooks of ours",
+        wired.UNREADABLE: "settings cannot be read",
+        wired.DISABLED: "all hooks are switched off",
+        wired.UNTRUSTED: "waits for your trust",
+    }
+    return words[one["state"]] + (f": {one['do']}" if one["do"] else "")
 
 
 def _mb(octets: int) -> str:

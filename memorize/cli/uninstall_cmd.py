@@ -8,7 +8,7 @@ import shutil
 import click
 
 from memorize.agents import install
-from memorize.cli.console import app, document, json_option, say
+from memorize.cli.console import app, document, json_option, say, tell
 from memorize.daemon import life
 
 
@@ -21,14 +21,19 @@ def command(purge: bool, yes: bool, as_json: bool) -> None:
     parts = app()
     if purge and not yes:
         click.confirm(f"Delete everything in {parts.home.root}?", abort=True, err=True)
-    told = install.undo(parts.home, os.environ)
+    told, problems = install.undo(parts.home, os.environ)
     stopped = life.stop(parts.home)
     if purge:
         parts.close()
         shutil.rmtree(parts.home.root, ignore_errors=True)
     if as_json:
-        document({"told": told, "daemon_stopped": stopped, "purged": purge})
-        return
-    for line in told or ["no settings file held hooks of ours"]:
-        say(line)
-    say("the memory is deleted" if purge else f"the memory stays in {parts.home.root}")
+        failed = [str(problem) for problem in problems]
+        document({"told": told, "problems": failed, "daemon_stopped": stopped, "purged": purge})
+    else:
+        for line in told or ([] if problems else ["no settings file held hooks of ours"]):
+            say(line)
+        say("the memory is deleted" if purge else f"the memory stays in {parts.home.root}")
+    for problem in problems[1:]:
+        tell(f"memorize: {problem}")
+    if problems:
+        raise problems[0]

@@ -20,7 +20,14 @@ _MEANING = {0: "clean", 1: "repaired", 2: "data missing", 3: "could not be read"
 def command(deep: bool, repair: bool, as_json: bool) -> None:
     """Check the log. Exit code: 0 clean, 1 repaired, 2 data missing, 3 something could not be read."""
     parts = app()
-    report = verify(parts.home, deep=deep, repair=repair, offsets=parts.indexed())
+    report = verify(
+        parts.home,
+        deep=deep,
+        repair=repair,
+        offsets=parts.indexed(),
+        normalise=parts.normalise,
+        now_ms=parts.clock.wall_ms(),
+    )
     if repair:
         parts.ingest()
     if as_json:
@@ -29,4 +36,6 @@ def command(deep: bool, repair: bool, as_json: bool) -> None:
         for line in report_lines(report):
             say(line)
         say(_MEANING[report.exit])
+        if repair and report.fresh:
+            say("what is lost is noted now and told from here on as known; everything else is kept")
     sys.exit(report.exit)

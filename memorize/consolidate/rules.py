@@ -8,6 +8,7 @@ an order to an agent set aside, as with a model.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -32,13 +33,41 @@ REPLY_CHARS: Final = 200
 ERROR_CHARS: Final = 200
 COMMAND_CHARS: Final = 120
 FILES_SHOWN: Final = 5
-FAILURES_MAX: Final = 8
+# A session of trial and error must not drown what was decided: so many of each, the last ones.
+UNREPAIRED_MAX: Final = 3
+REPAIRED_MAX: Final = 3
 
 _HANGUL = re.compile(r"[가-힣]")
 _NAMED_ERROR = re.compile(r"\b(?:[A-Z]\w*)?(?:Error|Exception)\b|\berror(?:\[\w+\])?:|\bfatal:|오류:")
 _ERROR_LINE = re.compile(
     r"error|exception|fail|denied|not found|no such|cannot|refused|timed? ?out|오류|실패", re.IGNORECASE
 )
+# A slip at the keyboard or a question to the machine: nothing that another session could learn from.
+_SLIP = re.compile(
+    r"command not found|: not found$|is not recognized as|usage:|unrecognized (?:option|argument)|illegal option"
+    r"|(?:invalid|unknown) (?:option|flag|command|argument|switch)|no such (?:option|command)|try '[^']*--help'"
+    r"|명령을 찾을 수 없|사용법:",
+    re.IGNORECASE,
+)
+_PROBES: Final = frozenset(
+    {
+        "curl",
+        "wget",
+        "http",
+        "ping",
+        "nc",
+        "telnet",
+        "dig",
+        "nslookup",
+        "mysql",
+        "psql",
+        "sqlite3",
+        "redis-cli",
+        "mongo",
+    }
+)
+_SENTENCE_ENDS: Final = (".", "?", "!", "…", "。", "？", "！")
+_REST_CHARS_MIN: Final = 4
 _WORDS: Final = {
     "en": (
         "Goal",
@@ -131,7 +160,8 @@ def _telling_line(output: str) -> str:
 
 def _failures(events: tuple[Event, ...]) -> list[Found]:
     """A failed command, and whether the same command passed later and what was edited in between."""
-    words = _WORDS[_language_of(_prompted(events))]
+    words = _WORDS[_language_of_most(events)]
+    runs = Counter(normalised(_field(event, "command")) for event in _of(events, OBSERVED_SHELL))
     found: dict[str, Found] = {}
     for place, event in enumerate(events):
         if event.kind != OBSERVED_SHELL or not event.payload or event.payload.get("ok") is not False:
@@ -142,6 +172,8 @@ def _failures(events: tuple[Event, ...]) -> list[Found]:
             continue
         text = f"`{_cut(command, COMMAND_CHARS)}` {words[6]}: {error}"
         sources, repair = _repair(events[place + 1 :], command)
+        if not sources and _is_trivial(command, _field(event, "output"), runs[command]):
+            continue
         if sources:
             text += f" ({words[7]}{', ' + words[8] + ' ' + ', '.join(repair) if repair else ''})"
         found[command] = Found(
@@ -155,7 +187,17 @@ def _failures(events: tuple[Event, ...]) -> list[Found]:
             branch=_field(event, "branch"),
             paths=tuple(repair),
         )
-    return list(found.values())[-FAILURES_MAX:]
+    repaired = [one for one in found.values() if len(one.sources) > 1][-REPAIRED_MAX:]
+    unrepaired = [one for one in found.values() if len(one.sources) == 1][-UNREPAIRED_MAX:]
+    return [one for one in found.values() if one in repaired or one in unrepaired]
+
+
+def _is_trivial(command: str, output: str, runs: int) -> bool:
+    """Tell whether a failure that was never repaired is a slip, or one look at something that was not there."""
+    if any(_SLIP.search(line.strip()) for line in output.splitlines()):
+        return True
+    words = (word for part in re.split(r"&&|\|\||;|\|", command) for word in part.split()[:1])
+    return runs == 1 and any(word.rsplit("/", 1)[-1] in _PROBES for word in words)
 
 
 def _repair(later: tuple[Event, ...], command: str) -> tuple[tuple[bytes, ...], list[str]]:
@@ -189,16 +231,35 @@ def _commits(events: Iterable[Event]) -> list[Found]:
     ]
 
 
-def _language(window: Window) -> str:
-    return _language_of(_prompted(window.events) + " ".join(line.text for line in window.lines if line.role == "user"))
-
-
-def _prompted(events: Iterable[Event]) -> str:
-    return " ".join(_field(event, "text") for event in _of(events, OBSERVED_PROMPT))
-
-
-def _language_of(said: str) -> str:
+def _language(said: str) -> str:
     return "ko" if len(_HANGUL.findall(said)) * 4 > len(said) else "en"
+
+
+def _language_of_most(events: Iterable[Event]) -> str:
+    """Return the language of most prompts."""
+    spoken = [_language(_field(event, "text")) for event in _of(events, OBSERVED_PROMPT)]
+    return "ko" if spoken.count("ko") * 2 > len(spoken) else "en"
+
+
+def _goal(prompts: Iterable[Event]) -> str:
+    """Return the first thing that was asked for, without what is a memory of its own already."""
+    for prompt in prompts:
+        text = _field(prompt, "text")
+        rest = " ".join(text.split())
+        for said in statements(text):
+            # The first letter of a statement may have been raised.
+            at = rest.find(said.text[1:])
+            if at > 0:
+                rest = f"{rest[: at - 1]} {rest[at - 1 + len(said.text) :]}"
+        rest = " ".join(rest.split()).strip("-*• ,;:")
+        if sum(char.isalnum() for char in rest) >= _REST_CHARS_MIN:
+            return _cut(rest, GOAL_CHARS)
+    return ""
+
+
+def _ended(text: str) -> str:
+    """Return the text with one mark at its end."""
+    return text if text.endswith(_SENTENCE_ENDS) else f"{text}."
 
 
 def _summary(window: Window) -> Found | None:
@@ -208,17 +269,17 @@ def _summary(window: Window) -> Found | None:
     edited = list(dict.fromkeys(path for event in _of(window.events, OBSERVED_EDIT) if (path := _field(event, "path"))))
     commits = [_cut(_field(event, "subject"), 80) for event in _of(window.events, OBSERVED_COMMIT)]
     failed = _still_failing(window.events)
-    goal, end = (_field(found[0], "text") if found else "" for found in (prompts, replies[-1:]))
+    goal, end = _goal(prompts), _field(replies[-1], "text") if replies else ""
     if not window.events:
         # What a subagent was told is no goal of the person, so its transcript alone has no summary.
-        goal = next((line.text for line in window.lines if line.role == "user"), "")
+        goal = _cut(next((line.text for line in window.lines if line.role == "user"), ""), GOAL_CHARS)
         end = next((line.text for line in reversed(window.lines) if line.role == "assistant"), "")
-    if not goal and not edited and not commits:
+    if not goal and not edited and not commits and not failed:
         return None
-    words = _WORDS[_language(window)]
+    words = _WORDS[_language(goal) if goal else _language_of_most(window.events)]
     more = f" {words[5].format(n=len(edited) - FILES_SHOWN)}" if len(edited) > FILES_SHOWN else ""
     parts = [
-        (words[0], _cut(goal, GOAL_CHARS)),
+        (words[0], goal),
         (words[1], ", ".join(edited[:FILES_SHOWN]) + more),
         (words[2], "; ".join(commits[-3:])),
         (words[3], ", ".join(f"`{_cut(command, 60)}`" for command in failed[:3])),
@@ -227,7 +288,7 @@ def _summary(window: Window) -> Found | None:
     sources = [*prompts[:1], *replies[-1:]] or list(window.events[:1])
     return Found(
         kind="summary",
-        text=" ".join(f"{label}: {text.rstrip('.')}." for label, text in parts if text),
+        text=" ".join(f"{label}: {_ended(text)}" for label, text in parts if text),
         importance=4,
         scope="project",
         trust="agent",

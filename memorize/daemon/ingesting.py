@@ -13,6 +13,7 @@ from typing import Final
 from memorize.agents.hookfiles import daemon_program, kept
 from memorize.bootstrap import App
 from memorize.errors import IndexDamaged
+from memorize.index.damage import is_damage
 
 POLL_S: Final = 0.25
 CHILD_POLL_S: Final = 0.05
@@ -159,6 +160,8 @@ class Ingesting(threading.Thread):
             # A full disk or a locked index passes, a mistake of ours must not end the captures: they wait in the spool.
             self.failures += 1
             self._in_a_row += 1
+            if is_damage(error):
+                self.doubt()
             self.failure = f"{type(error).__name__}: {error}"[:FAILURE_CHARS_MAX]
             self.due.set()
             self.leave.wait(min(BACKOFF_S_MAX, 0.5 * 2 ** min(self._in_a_row, 8)))

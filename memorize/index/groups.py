@@ -14,7 +14,7 @@ from memorize.ids import ID_BYTES
 from memorize.index.closure import key_number, unpack
 from memorize.model import MEMORY_PINNED, MEMORY_SUPERSEDED
 
-_SHORT_MIN: Final = 4
+SHORT_MIN: Final = 4
 _NAMED_MAX: Final = 5
 _COLUMNS: Final = (
     "id, status, kind, scope, project, text, importance, confidence, trust, branch, paths, tags, triggers,"
@@ -63,7 +63,7 @@ def find(connection: sqlite3.Connection, prefix: str, *, events: bool = False) -
     Raises UnknownMemory, AmbiguousId.
     """
     digits = prefix.strip().lower()
-    if len(digits) < _SHORT_MIN or any(digit not in "0123456789abcdef" for digit in digits):
+    if len(digits) < SHORT_MIN or any(digit not in "0123456789abcdef" for digit in digits):
         raise UnknownMemory(prefix=prefix)
     for table in ("memories", "events") if events else ("memories",):
         found = _matching(connection, table, digits)

@@ -16,6 +16,8 @@ import msgpack
 from memorize import ids, model
 
 MEMORIES: Final = "memory_fts"
+LIVE: Final = "live"
+EXPIRED: Final = "expired"
 OBSERVATIONS: Final = "observation_fts"
 
 # The columns of Row, in its order; s is shown, m the memory that speaks for it.
@@ -49,7 +51,7 @@ class Row(NamedTuple):
     """A memory as it is shown, or an observation (``kind`` begins with ``observed.``). ``doc`` is its local number.
 
     ``recency`` is in ms since 1970; ``disputed`` are the ids of the memories it contradicts; ``status`` is ``live``
-    for all that is shown; what has ``review`` waits for a person and is found only when it is asked for.
+    for all that is shown, until it expires; what has ``review`` waits for a person and is found only when asked for.
     """
 
     doc: int
@@ -68,8 +70,13 @@ class Row(NamedTuple):
     expires_at: int | None
     disputed: tuple[bytes, ...]
     sources: tuple[bytes, ...]
-    status: str = "live"
+    status: str = LIVE
     review: bool = False
+
+    def at(self, now_ms: int) -> Row:
+        """Return the row as it stands at a time: what has expired is not live any more."""
+        over = self.expires_at is not None and self.expires_at <= now_ms
+        return self._replace(status=EXPIRED) if over and self.status == LIVE else self
 
 
 class Candidate(NamedTuple):
@@ -84,7 +91,8 @@ class Candidate(NamedTuple):
 class Scope(NamedTuple):
     """What to look in: project keys (none = every project), scopes, kinds (none = all).
 
-    ``dead``: the overruled ones too; ``review``: also what waits for a person.
+    ``dead``: the overruled ones too; ``review``: also what waits for a person. At ``now_ms`` what has expired is dead;
+    without it nothing expires.
     """
 
     projects: tuple[str, ...] = ()
@@ -92,6 +100,7 @@ class Scope(NamedTuple):
     kinds: tuple[str, ...] = ()
     dead: bool = False
     review: bool = False
+    now_ms: int | None = None
 
 
 class _Filter(NamedTuple):
@@ -338,6 +347,9 @@ class Query:
             values += scope.kinds
         if not scope.review:
             sql += " and coalesce(s.review, 0) = 0" if scope.dead else " and not s.review"
+        if scope.now_ms is not None and not scope.dead:
+            sql += " and (s.expires_at is null or s.expires_at > ?)"
+            values.append(scope.now_ms)
         return _Filter(f"{sql} and {_DEAD}" if scope.dead else sql, tuple(values))
 
     def _observations_filter(self, scope: Scope) -> _Filter:

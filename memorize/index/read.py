@@ -213,6 +213,19 @@ class Reader:
             )
             return [Session(*row) for row in rows]
 
+    def last_words(self) -> Mapping[str, int]:
+        """Return agent -> when it was captured last (wall ms)."""
+        connection = self.connection
+        with self._guard():
+            return dict(connection.execute("select agent, max(last) from sessions group by agent"))
+
+    def flaws(self) -> str:
+        """Return what SQLite finds wrong with the file, "" when nothing."""
+        connection = self.connection
+        with self._guard():
+            verdict = str(connection.execute("pragma quick_check(1)").fetchone()[0])
+        return "" if verdict == "ok" else verdict
+
     def log(
         self,
         *,

@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from memorize.clock import Clock
-from memorize.errors import CannotRead, CannotWrite, IndexDamaged
+from memorize.errors import CannotRead, CannotWrite, IndexDamaged, Problem
+from memorize.ids import RANDOM_BYTES
 from memorize.index import closure, meta, schema
 from memorize.index.projector import add, put_files, transaction
 from memorize.index.rows import number8
 from memorize.index.settle import settle_closed
+from memorize.log import losses
+from memorize.log.chain_check import Gap
 from memorize.log.codec import Bad
 from memorize.log.files import Files, RealFiles
 from memorize.log.frames import EVENT
@@ -63,6 +66,7 @@ def rebuild(
             # What came in the meantime is little, and goes the way of every batch.
             builder.read(settle_now=True)
             events = builder.check(target)
+            builder.note_losses(home.index)
             connection.execute("pragma wal_checkpoint(truncate)")
             connection.close()
             _swap(target, home.index)
@@ -174,6 +178,24 @@ class _Builder:
             raise IndexDamaged(path=path, detail=verdict)
         events: int = connection.execute("select count(*) from events").fetchone()[0]
         return events
+
+    def note_losses(self, before: Path) -> None:
+        """Write down what the old index knew of each writer's end and the log does not hold any more.
+
+        Otherwise nobody could tell afterwards that the end of the log, or its last file, is gone. An index that is
+        damaged itself tells nothing: both of its tables must agree.
+        """
+        held = dict(self._connection.execute("select writer, last_seq from writers"))
+        gone: list[Gap] = []
+        with suppress(sqlite3.Error, Problem, ValueError, TypeError), closing(schema.open_read(before, 0.0)) as old:
+            for writer, last in old.execute("select writer, last_seq from writers").fetchall():
+                if type(last) is not int or len(writer) != RANDOM_BYTES or last <= held.get(writer, 0):
+                    continue
+                if old.execute("select 1 from events where writer = ? and seq = ?", (writer, last)).fetchone():
+                    gone.append(Gap(writer, held.get(writer, 0) + 1, last))
+        if gone:
+            with suppress(OSError):
+                losses.see(self._home, self._files, gone)
 
     def _sizes(self) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -12,6 +12,15 @@ class Gap(NamedTuple):
     first: int
     last: int
 
+    @property
+    def name(self) -> str:
+        """The name by which a loss is noted."""
+        return f"{self.writer.hex()}:{self.first}-{self.last}"
+
+    def holds(self, other: Gap) -> bool:
+        """Tell whether the other one lies inside."""
+        return self.writer == other.writer and self.first <= other.first and other.last <= self.last
+
 
 class _Stretch:
     """Consecutive numbers; ``prev`` is what the first names as its predecessor, ``last`` the id of the last."""
@@ -41,6 +50,10 @@ class Chains:
                 return True  # a copy, or a twin of which nothing can be said here
         known.append(_Stretch(first, last, prev, last_id))
         return first != 1 or prev == b""
+
+    def last(self, writer: bytes) -> int:
+        """Return the last number that is there of a writer, 0 when there is none."""
+        return max((stretch.last for stretch in self._writers.get(writer, ())), default=0)
 
     def gaps(self) -> tuple[Gap, ...]:
         """Return every number between 1 and the last known one that is missing, writer by writer."""

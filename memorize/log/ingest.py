@@ -15,6 +15,7 @@ from memorize import __version__
 from memorize.clock import Clock
 from memorize.errors import Busy, CannotRead, CannotWrite
 from memorize.limits import INGEST_BATCH_FILES_MAX, SEGMENT_AGE_S_MAX, SEGMENT_BYTES_MAX
+from memorize.log.aside import set_aside
 from memorize.log.chain import Chain, Link, Origin
 from memorize.log.files import Files
 from memorize.log.frames import Damage
@@ -29,7 +30,6 @@ from memorize.log.spool import (
     decode_batch,
     entry,
     pending,
-    set_aside,
     sweep,
     take,
 )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from memorize.clock import Clock
-from memorize.errors import Busy, CannotRead, CannotWrite
+from memorize.errors import Busy, CannotRead, CannotWrite, IndexDamaged
 from memorize.log.chain import Link
 from memorize.log.codec import Bad
 from memorize.log.files import Files
@@ -144,12 +144,30 @@ class Recovery:
             return size
         if own and found.header is None and size <= HEADER_BYTES:
             return size  # its creation was cut short; it holds nothing, and will be removed
+        if own and done > HEADER_BYTES:
+            self._check_place(name, found, done)
         if own:
             size = self._settle(path, found, size)
         end = size if own or not found.torn else min(size, found.end)
         self._damages += [(name, damage) for damage in found.damages]
         self._apply(name, found.frames, end)
         return size
+
+    def _check_place(self, name: str, found: SegmentScan, done: int) -> None:
+        """Never trust a place to which the index is said to reach when what follows looks wrong: look at the whole.
+
+        A damaged index must not have sound events taken for the remains of a cut one.
+        """
+        if not found.torn and not (found.damages and found.damages[0].offset == done):
+            return
+        path = f"{self._home.root}/{name}"
+        try:
+            whole = read_segment(self._files, path)
+        except OSError as error:
+            raise CannotRead(path=path, detail=error.strerror or str(error)) from error
+        places = {frame.offset for frame in whole.frames} | {damage.offset for damage in whole.damages} | {whole.end}
+        if done not in places and done != whole.footer_at:
+            raise IndexDamaged(path=self._home.index, detail=f"it ends at {done} of {name}, where nothing begins")
 
     def _settle(self, path: str, found: SegmentScan, size: int) -> int:
         """Cut what a crash left at the end of an own segment and make the rest durable, before anybody relies on it."""

@@ -154,6 +154,8 @@ def read_segment(files: Files, path: str, start: int = 0) -> SegmentScan:
 def read_event(path: str | os.PathLike[str], offset: int, length: int, files: Files = _FILES) -> Event:
     """Return the event whose frame lies at ``offset``. Raises CannotRead when it cannot be read, Bad when damaged."""
     name = os.fspath(path)
+    if offset < 0 or not 0 < length <= FRAME_BYTES_MAX:
+        raise Bad(f"no event at {offset} of {name}")
     try:
         data = files.pread(name, offset, length)
     except OSError as error:

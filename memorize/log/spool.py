@@ -147,18 +147,6 @@ def take(files: Files, directory: str, found: SpoolEntry) -> Capture:
     return Capture(found.agent, found.event, found.nonce, found.mono, data, found.cut)
 
 
-def set_aside(home: Home, files: Files, name: str, wall_ms: int) -> None:
-    """Move a spool file to ``bad``, where it is kept for a week. Raises OSError."""
-    target = f"{home.spool}/bad/{name}"
-    try:
-        files.rename(f"{home.spool}/new/{name}", target)
-    except FileNotFoundError:
-        files.make_dir(f"{home.spool}/bad")
-        files.rename(f"{home.spool}/new/{name}", target)
-    with contextlib.suppress(OSError):
-        files.touch(target, wall_ms)
-
-
 def sweep(home: Home, files: Files, clock: Clock) -> int:
     """Remove what dead hooks left in ``tmp`` and what has lain in ``bad`` for a week; return how many. Never raises."""
     now_ns, now_ms = clock.monotonic_ns(), clock.wall_ms()

@@ -7,14 +7,18 @@ set of verifiable events smaller: a sealed file is never touched, only the remai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
+from memorize.counted import counted
 from memorize.ids import event_id
+from memorize.log import losses
 from memorize.log.chain_check import Chains, Gap
 from memorize.log.codec import Bad
 from memorize.log.files import Files, RealFiles
 from memorize.log.frames import EVENT, SIGNED, Frame
 from memorize.log.identity import peek
+from memorize.log.repair import mend_active, put_back
 from memorize.log.segments import (
     HEADER_BYTES,
     RECEIVED,
@@ -24,9 +28,7 @@ from memorize.log.segments import (
     frame_event,
     make_footer,
     scan_segment,
-    seal,
 )
-from memorize.log.spool import BATCH, OWN_AGENT, Unreadable, decode_batch, entry, take
 from memorize.model import Capture, Draft, Event
 from memorize.paths import Home
 
@@ -40,12 +42,28 @@ _FILES: Final = RealFiles()
 
 
 class Hurt(NamedTuple):
-    """A damaged place: ``length`` bytes at ``offset`` of a file (``segments/...``, ``received/...``)."""
+    """A damaged place: ``length`` bytes at ``offset`` of a file (``segments/...``, ``received/...``).
+
+    ``lost`` are the numbers of the events that it cost, as far as the events around it tell; ``id`` the id of the one
+    that was lost, which the event behind it names.
+    """
 
     file: str
     offset: int
     length: int
     what: str
+    lost: Gap | None = None
+    id: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """The name by which a loss is noted."""
+        return f"{self.file}@{self.offset}"
+
+    @property
+    def cost(self) -> int:
+        """How many events are known to be lost here."""
+        return 0 if self.lost is None else self.lost.last - self.lost.first + 1
 
 
 class Unread(NamedTuple):
@@ -62,7 +80,8 @@ class VerifyReport(NamedTuple):
     ``unknown`` frames of a later format. ``torn``: bytes at the end of an unsealed own file that a crash left.
     ``ahead``: places where the index knows more than there is. ``forks``: places where a writer's chain has two
     branches (a copied state directory; kept, never refused). ``bad``: spool files that could not be read when they
-    came. ``repaired``: what was done. ``unchecked``: what this run says nothing about.
+    came. ``repaired``: what was done. ``unchecked``: what this run says nothing about. ``noted``: name of a damage or
+    a gap that an earlier repair told and noted -> when (wall ms); these make no exit code any more.
     """
 
     deep: bool
@@ -82,13 +101,20 @@ class VerifyReport(NamedTuple):
     unread: tuple[Unread, ...]
     repaired: tuple[str, ...]
     unchecked: tuple[str, ...]
+    noted: Mapping[str, int] = {}
+
+    @property
+    def fresh(self) -> tuple[Hurt | Gap, ...]:
+        """The damages and gaps that nobody has taken note of."""
+        every: list[Hurt | Gap] = [*self.damages, *self.missing]
+        return tuple(one for one in every if one.name not in self.noted)
 
     @property
     def exit(self) -> int:
         """The worst that was found, as an exit code."""
         if self.unread:
             return CANNOT_READ
-        if self.damages or self.missing or self.ahead:
+        if self.fresh or self.ahead:
             return DATA_MISSING
         return REPAIRED if self.repaired else CLEAN
 
@@ -100,22 +126,26 @@ def verify(
     files: Files = _FILES,
     offsets: Mapping[str, int] | None = None,
     normalise: Callable[[Capture], Sequence[Draft]] | None = None,
+    now_ms: int = 0,
 ) -> VerifyReport:
     """Read every segment and tell what holds. Never raises OSError: what cannot be read is in the report.
 
     ``deep`` computes ids, commitments and chains of all events too. ``offsets`` are those of the index (file ->
     indexed end); without them the index is not looked at. ``repair`` waits for the ingester's lock (Busy), cuts the
-    torn tail of the own active segment, seals it when it is damaged, and puts files of ``spool/bad`` that can be read
-    now (``normalise`` has the last word, when given) back into the spool.
+    torn tail of the own active segment, seals it when it is damaged, puts files of ``spool/bad`` that can be read now
+    (``normalise`` has the last word, when given) back into the spool, and notes what is lost, as told at ``now_ms``.
     """
     run = _Run(home, files, deep)
     if not repair:
         run.look(offsets)
         return run.report()
     with files.lock(f"{home.root}/locks/ingest", LOCK_WAIT_S):
-        done = [*_mend_active(home, files), *_put_back(home, files, normalise)]
+        done = [*mend_active(home, files), *put_back(home, files, normalise)]
         run.look(offsets)
-    return run.report(done)
+        report = run.report(done)
+        with suppress(OSError):  # then it is told again
+            losses.note(home, files, [*(one.name for one in report.fresh), *_bad(home, files)], now_ms)
+    return report
 
 
 class _Run:
@@ -134,6 +164,7 @@ class _Run:
         self._forks: list[Hurt] = []
         self._unread: list[Unread] = []
         self._unchecked: list[str] = []
+        self._losses = losses.load(home, files)
 
     def look(self, offsets: Mapping[str, int] | None) -> None:
         """Read everything."""
@@ -183,13 +214,31 @@ class _Run:
             pending=self._spool["new"],
             bad=self._spool["bad"],
             damages=tuple(self._damages),
-            missing=self._chains.gaps(),
+            missing=self._missing(),
             ahead=tuple(self._ahead),
             forks=tuple(self._forks),
             unread=tuple(self._unread),
             repaired=tuple(repaired),
             unchecked=tuple(self._unchecked),
+            noted=self._losses.noted,
         )
+
+    def _missing(self) -> tuple[Gap, ...]:
+        """Return the numbers that are nowhere, without those that a damaged place accounts for."""
+        told = [hurt.lost for hurt in self._damages if hurt.lost is not None]
+        found = dict.fromkeys(gap for gap in self._chains.gaps() if gap not in told)
+        if self._unread:
+            return tuple(found)  # what lies there may be all that is missed
+        seen = list(self._losses.seen)
+        with suppress(OSError):
+            identity = peek(self._home, self._files)
+            if identity is not None and identity.seq:
+                seen.append(Gap(identity.writer, 1, identity.seq))
+        for gap in seen:
+            rest = gap._replace(first=max(gap.first, self._chains.last(gap.writer) + 1))
+            if rest.first <= rest.last and not any(one.holds(rest) for one in (*told, *found)):
+                found[rest] = None
+        return tuple(found)
 
     def _look_at_index(self, offsets: Mapping[str, int] | None) -> None:
         if offsets is None:
@@ -224,9 +273,13 @@ class _Run:
         count["unknown"] += len(found.frames) - len(events)
         count["signed"] += sum(1 for frame in events if frame.flags & SIGNED)
         count["sealed"] += found.footer_at >= 0
-        held = self._events(name, events, damages) if self._deep else self._ends(name, events, own, damages)
+        held = self._events(name, events, damages) if self._deep else self._ends(name, events, damages)
         count["events"] += held
-        damages += _against_footer(name, found, events)
+        if own:
+            damages = [_named(hurt, found, events) for hurt in damages]
+            if found.footer_at < 0:
+                damages += _between(name, events, damages)
+        damages += _against_footer(name, found, events, sum(hurt.cost for hurt in damages))
         if indexed and indexed not in _bounds(found) and indexed <= len(data):
             self._ahead.append(Hurt(name, indexed, 0, "indexed up to a place where no frame ends"))
         self._damages += sorted(damages, key=lambda hurt: hurt.offset)
@@ -252,9 +305,9 @@ class _Run:
             last = event
         return held
 
-    def _ends(self, name: str, frames: Sequence[Frame], own: bool, damages: list[Hurt]) -> int:
+    def _ends(self, name: str, frames: Sequence[Frame], damages: list[Hurt]) -> int:
         """Look at the first and the last event of a file only; an own file must hold every number between them."""
-        if not own or not frames:
+        if not frames or not name.startswith(f"{SEGMENTS}/"):
             return len(frames)
         try:
             first, last = frame_event(frames[0]), frame_event(frames[-1])
@@ -262,10 +315,60 @@ class _Run:
             damages.append(Hurt(name, frames[0].offset, frames[0].length, f"first or last event: {error}"))
             return len(frames)
         self._chains.add(first.header.writer, first.header.seq, last.header.seq, first.header.prev, last.id)
-        lost = last.header.seq - first.header.seq + 1 - len(frames)
-        if lost > 0:
-            damages.append(Hurt(name, frames[0].offset, 0, f"{lost} events are missing between its first and its last"))
         return len(frames)
+
+
+def _named(hurt: Hurt, found: SegmentScan, events: Sequence[Frame]) -> Hurt:
+    """Return the damage with the numbers of the events that it cost: those between the whole events around it."""
+    before = _readable(frame for frame in reversed(events) if frame.offset < hurt.offset)
+    after = _readable(frame for frame in events if frame.offset >= hurt.offset + hurt.length)
+    known = before or after
+    if known is None and found.header is None:
+        return hurt
+    writer = known.header.writer if known is not None else found.header.writer if found.header is not None else b""
+    if before is not None:
+        first = before.header.seq + 1
+    elif found.header is not None:
+        first = found.header.first_seq
+    else:
+        return hurt
+    if after is not None:
+        last = after.header.seq - 1
+    elif found.footer is not None:
+        last = found.footer.last_seq
+    else:
+        last = first  # nothing behind it tells how many there were
+    there = _readable(frame for frame in events if frame.offset == hurt.offset)
+    if hurt.length <= 0 or first > last or there is not None:
+        return hurt
+    identity = after.header.prev if after is not None and first == last else b""
+    return hurt._replace(lost=Gap(writer, first, last), id=identity)
+
+
+def _readable(frames: Iterable[Frame]) -> Event | None:
+    for frame in frames:
+        with suppress(Bad):
+            return frame_event(frame)
+    return None
+
+
+def _between(name: str, frames: Sequence[Frame], damages: Sequence[Hurt]) -> list[Hurt]:
+    """Count the numbers between the first and the last event of a file; damage accounts for some."""
+    first, last = _readable(frames), _readable(reversed(frames))
+    if first is None or last is None:
+        return []
+    lost = last.header.seq - first.header.seq + 1 - len(frames)
+    lost -= sum(hurt.cost for hurt in damages if hurt.lost and hurt.lost.last < last.header.seq)
+    if lost <= 0:
+        return []
+    return [Hurt(name, frames[0].offset, 0, f"{counted(lost, 'event')} missing between its first and its last")]
+
+
+def _bad(home: Home, files: Files) -> list[str]:
+    """Return the captures that were just tried again in vain."""
+    with suppress(OSError):
+        return files.names(f"{home.spool}/bad")
+    return []
 
 
 def _bounds(found: SegmentScan) -> set[int]:
@@ -276,8 +379,8 @@ def _bounds(found: SegmentScan) -> set[int]:
     return ends
 
 
-def _against_footer(name: str, found: SegmentScan, events: Sequence[Frame]) -> list[Hurt]:
-    """Compare a sealed file with what its footer promised."""
+def _against_footer(name: str, found: SegmentScan, events: Sequence[Frame], told: int) -> list[Hurt]:
+    """Compare a sealed file with what its footer promised; ``told`` lost events are accounted for."""
     if found.footer_at < 0:
         return []
     footer = found.footer
@@ -287,68 +390,7 @@ def _against_footer(name: str, found: SegmentScan, events: Sequence[Frame]) -> l
     sums = make_footer((event_id(frame.header) for frame in before), footer.first_seq, footer.last_seq)
     if sums.events < footer.events:
         lost = footer.events - sums.events
+        if lost <= told:
+            return []
         return [Hurt(name, found.footer_at, 0, f"{lost} of {footer.events} events that its footer counts are missing")]
     return [] if sums == footer else [Hurt(name, found.footer_at, 0, "its events are not those that its footer counts")]
-
-
-# -- repair -----------------------------------------------------------------------------------------------------------
-
-
-def _mend_active(home: Home, files: Files) -> list[str]:
-    """Cut the torn tail of the own active segment, or seal it when it is damaged; say what was done."""
-    try:
-        identity = peek(home, files)
-        prefix = "-" if identity is None else f"{identity.writer.hex()}-"
-        own = [name for name in files.names(str(home.segments)) if name.startswith(prefix) and name.endswith(SUFFIX)]
-        if not own:
-            return []
-        name = max(own)
-        path = f"{home.segments}/{name}"
-        data = files.pread(path, 0, -1)
-        found = scan_segment(data)
-        if found.header is None or found.footer_at >= 0 or not (found.damages or found.torn):
-            return []
-        handle = files.reopen(path)
-        try:
-            if found.damages:
-                seal(files, path, handle)
-                return [f"sealed {SEGMENTS}/{name}, which is damaged; the next event begins a new segment"]
-            files.truncate(handle, len(data) - found.torn)
-            files.fdatasync(handle)
-        finally:
-            files.close(handle)
-    except OSError:
-        return []  # whatever is wrong with it, the look that follows will say so
-    return [f"cut {found.torn} bytes of an unfinished event from the end of {SEGMENTS}/{name}"]
-
-
-def _put_back(home: Home, files: Files, normalise: Callable[[Capture], Sequence[Draft]] | None) -> list[str]:
-    """Move what can be read by now from ``bad`` back to ``new``."""
-    bad, new = f"{home.spool}/bad", f"{home.spool}/new"
-    moved = 0
-    try:
-        for name in sorted(files.names(bad)):
-            if _readable(files, bad, name, normalise):
-                files.rename(f"{bad}/{name}", f"{new}/{name}")
-                moved += 1
-        if moved:
-            files.sync_dir(new)
-            files.sync_dir(bad)
-    except OSError:
-        pass  # the rest stays where it is and is counted
-    return [f"put {moved} captures that can be read now back into the spool"] if moved else []
-
-
-def _readable(files: Files, directory: str, name: str, normalise: Callable[[Capture], Sequence[Draft]] | None) -> bool:
-    found = entry(name)
-    if found is None:
-        return False
-    try:
-        capture = take(files, directory, found)
-        if capture.agent == OWN_AGENT and capture.event == BATCH:
-            decode_batch(capture.data)
-        elif normalise is not None:
-            normalise(capture)
-    except (Unreadable, OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-        return False
-    return True

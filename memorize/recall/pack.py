@@ -1,6 +1,6 @@
 """Context packs: what is known for a named task, in sections, with a reason for every item.
 
-Rules, constraints and the latest summaries belong to any task; the other sections hold what fits the words of the
+Rules, the foremost constraints and the latest summaries belong to any task; everything else fits the words of the
 task. Whoever prints a pack prints exactly its ``text``, and the task comes last, outside the wrapper, because it is
 the person's own words.
 """
@@ -34,21 +34,24 @@ _TASK_PART: Final = 4
 
 
 class _Section(NamedTuple):
-    """A section: title, the most items, its share of the budget, its kinds, and whether they belong to any task."""
+    """A section: title, the most items, its share of the budget, its kinds.
+
+    ``standing``: so many that fit no word of the task are shown all the same; rules bind any task and are not counted.
+    """
 
     title: str
     most: int
     share: int
     kinds: tuple[str, ...]
-    always: bool
+    standing: int = 0
 
 
 _SECTIONS: Final = (
-    _Section("Summary", 2, 15, ("summary", "progress"), always=True),
-    _Section("Constraints", 5, 25, ("rule", "constraint", "preference"), always=True),
-    _Section("Decisions", 5, 25, ("decision",), always=False),
-    _Section("Open questions", 5, 15, ("question",), always=False),
-    _Section("Notes", 5, 20, ("fact", "failure"), always=False),
+    _Section("Summary", 2, 15, ("summary", "progress"), standing=2),
+    _Section("Constraints", 5, 25, ("rule", "constraint", "preference"), standing=2),
+    _Section("Decisions", 5, 25, ("decision",)),
+    _Section("Open questions", 5, 15, ("question",)),
+    _Section("Notes", 5, 20, ("fact", "failure")),
 )
 
 
@@ -93,13 +96,18 @@ def _select(
     """Return a section's memories: what fits the task, then what always belongs; the project's before personal ones."""
     fitting = (hit for hit in hits if hit.score.fit and hit.row.kind in section.kinds)
     picks = {hit.row.id: _Pick(hit.row, (hit.row.id, HIT, hit.score.total)) for hit in fitting}
-    if section.always:
+    if section.standing:
         rows = [row for kind in section.kinds for row in query.standing((*projects, ""), kind, now_ms, section.most)]
         scored = [(score(row.importance, row.recency, now_ms, None, weights).total, row) for row in rows]
         scored.sort(key=lambda pair: (-pair[0], -pair[1].recency, pair[1].id))
+        left = section.standing
         for total, row in scored:
-            picks.setdefault(row.id, _Pick(row, (row.id, STANDING, total)))
-    alive = [pick for pick in picks.values() if pick.row.expires_at is None or pick.row.expires_at > now_ms]
+            if row.id in picks or (not left and row.kind != "rule"):
+                continue
+            left -= row.kind != "rule"
+            picks[row.id] = _Pick(row, (row.id, STANDING, total))
+    # A summary tells more than the commits of the same work.
+    alive = sorted(picks.values(), key=lambda pick: pick.row.kind == "progress")
     return sorted(alive[: section.most], key=lambda pick: pick.row.scope == "personal")
 
 

@@ -81,15 +81,16 @@ def search(
     """Return the best hits for a text, or the memories in order of rank when the text has no words.
 
     Every hit is shown however weak, unless the caller sets a ``floor`` for the coverage of the words. ``projects`` are
-    keys; ``include_dead`` adds superseded and forgotten memories, ``include_review`` those that wait for a person.
+    keys; ``include_dead`` adds superseded, forgotten and expired memories, ``include_review`` those that wait for a
+    person.
     """
-    scope = Scope(tuple(projects), tuple(scopes), tuple(sorted(kinds or ())), include_dead, include_review)
+    scope = Scope(tuple(projects), tuple(scopes), tuple(sorted(kinds or ())), include_dead, include_review, now_ms)
     total = query.count(scope)
     units = query_units(text)[:TERMS_MAX]
     if not units:
         rows = query.ranked(scope, limit)
         return Results(
-            tuple(Hit(row, score(row.importance, row.recency, now_ms, None, weights)) for row in rows), total
+            tuple(Hit(row.at(now_ms), score(row.importance, row.recency, now_ms, None, weights)) for row in rows), total
         )
     tables = (MEMORIES, OBSERVATIONS) if include_observations else (MEMORIES,)
     found: list[_Found] = []
@@ -103,7 +104,8 @@ def search(
             found += _scored(table, _lexical(query, table, prefixes, scope), now_ms, weights)
     found = [one for one in found if one.score.fit is None or one.score.fit.words >= floor]
     found.sort(key=lambda one: one.order)
-    return Results(tuple(_read(query, found[: max(0, limit)])), total)
+    read = _read(query, found[: max(0, limit)])
+    return Results(tuple(hit._replace(row=hit.row.at(now_ms)) for hit in read), total)
 
 
 def related(
@@ -119,7 +121,7 @@ def related(
     rare = sorted((df, unit) for df, unit in counted if 0 < df <= most)[:_RARE_TERMS_MAX]
     if not rare:
         return []
-    scope = Scope(tuple(projects), model.SCOPES, (), dead=False)
+    scope = Scope(tuple(projects), model.SCOPES, (), dead=False, now_ms=now_ms)
     units = [unit for _, unit in rare]
     candidates = query.best(MEMORIES, units, scope, CANDIDATES_MAX // 4)
     covered = _coverage(query, MEMORIES, rare, size, [one.doc for one in candidates])

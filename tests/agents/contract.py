@@ -135,7 +135,7 @@ class Contract:
             ("a <memorize-context project='p'>own words</memorize-context> b", "a  b"),
             ("a <memorize-context items=1>own words", "a"),
             ("a < private > x </ private > b", "a  b"),
-            ("a <private reason=\"이유\">x</private> b", "a  b"),
+            ('a <private reason="이유">x</private> b', "a  b"),
             ("about </private> alone", "about </private> alone"),
         ],
     )
@@ -165,34 +165,46 @@ class Contract:
     @pytest.mark.parametrize(
         "data",
         [
-            b"",
-            b"   \n",
-            b"\xef\xbb\xbf",
-            b"\0" * 4096,
             b"{",
             b"null",
             b"[]",
             b'"text"',
             b"12",
-            b"{}",
             b"not json",
             b"[" * 200_000,
             b'{"a":' * 200_000,
-            b'{"session_id": 1, "cwd": "/x"}',
-            b'{"session_id": "s", "cwd": null}',
-            b'{"session_id": "s", "cwd": ["/x"]}',
-            b'{"session_id": "s", "cwd": "/a\\u0000b"}',
-            b'{"session_id": "s"}',
             b"\xff\xfe{",
             bytes(range(256)),
         ],
         ids=lambda data: data[:12].hex() if isinstance(data, bytes) else None,
     )
-    @pytest.mark.parametrize("cut", [False, True])
-    def test_what_cannot_be_read_is_set_aside(self, data: bytes, cut: bool) -> None:
+    def test_what_cannot_be_read_is_set_aside(self, data: bytes) -> None:
         for event in (self.START, self.PROMPT, "PostToolUse", self.STOP):
             with pytest.raises(Unreadable):
-                self.agent.parse(capture(self.NAME, event, data, cut), locate)
+                self.agent.parse(capture(self.NAME, event, data), locate)
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"   \n",
+            b"\xef\xbb\xbf",
+            b"\0" * 4096,
+            b"{}",
+            b'{"session_id": 1, "cwd": "/x"}',
+            b'{"session_id": "s", "cwd": null}',
+            b'{"session_id": "s", "cwd": ["/x"]}',
+            b'{"session_id": "s", "cwd": "relative/\xed\x8f\xb4\xeb\x8d\x94"}',
+            b'{"session_id": "s", "cwd": "/a\\u0000b"}',
+            b'{"session_id": "s"}',
+            b'{"cwd": "/x"}',
+        ],
+        ids=lambda data: data[:12].hex() if isinstance(data, bytes) else None,
+    )
+    @pytest.mark.parametrize("cut", [False, True])
+    def test_what_says_nothing_or_not_whose_it_is_is_no_damage_and_tells_nothing(self, data: bytes, cut: bool) -> None:
+        for event in (self.START, self.PROMPT, "PostToolUse", self.STOP):
+            assert self.agent.parse(capture(self.NAME, event, data, cut), locate) == []
 
     @pytest.mark.parametrize("value", [None, 1, 1.5, True, "text", [], [1], {}, {"a": 1}, [{"type": "text"}]])
     def test_a_field_of_a_wrong_type_never_raises(self, value: Any) -> None:

@@ -84,7 +84,7 @@ def test_setup_and_uninstall_leave_the_home_byte_for_byte(machine: Machine) -> N
     machine.setup()
     assert (len(commands(machine.claude)), len(commands(machine.codex))) == (8, 7)
     assert machine.claude.stat().st_mode & 0o777 == 0o640
-    told = install.undo(machine.home)
+    told, _ = install.undo(machine.home)
     assert machine.files() == before
     assert all("as it was before" in line for line in told)
     assert not receipt.location(machine.home).exists()
@@ -238,7 +238,7 @@ def test_a_person_who_edited_since_keeps_the_edit(machine: Machine) -> None:
     machine.setup()
     text = machine.claude.read_bytes().replace(b'"opus"', b'"haiku"')
     machine.claude.write_bytes(text)
-    (told,) = install.undo(machine.home)
+    (told,), _ = install.undo(machine.home)
     assert "changed since" in told
     assert machine.claude.read_bytes() == SETTINGS.replace(b'"opus"', b'"haiku"')
 
@@ -247,8 +247,8 @@ def test_a_hook_of_ours_that_was_changed_by_hand_is_told_and_left(machine: Machi
     machine.write(machine.claude, SETTINGS)
     machine.setup()
     machine.claude.write_bytes(machine.claude.read_bytes().replace(b" claude Stop ", b" claude Stop --mine "))
-    (told,) = install.undo(machine.home)
-    assert "1 hooks" in told
+    (told,), _ = install.undo(machine.home)
+    assert "1 hook calling" in told
     assert len(commands(machine.claude)) == 1
 
 
@@ -268,7 +268,7 @@ def test_hooks_without_a_receipt_are_found_again(machine: Machine) -> None:
     machine.write(machine.claude, SETTINGS)
     machine.setup()
     receipt.location(machine.home).unlink()
-    assert install.undo(machine.home) == []
+    assert install.undo(machine.home) == ([], [])
     assert len(commands(machine.claude)) == 8
     install.undo(machine.home, machine.environ)
     assert json.loads(machine.claude.read_bytes()) == json.loads(SETTINGS)
@@ -294,8 +294,8 @@ def test_a_file_that_is_gone_or_broken_does_not_stop_the_undo(machine: Machine) 
     machine.setup("claude", "codex")
     machine.codex.unlink()
     machine.claude.write_bytes(b"{broken")
-    told = install.undo(machine.home)
-    assert any("could not be parsed" in line for line in told)
+    told, problems = install.undo(machine.home)
+    assert ["could not be parsed" in str(problem) for problem in problems] == [True]
     assert any("gone already" in line for line in told)
     assert [path.name for path in receipt.load(machine.home)] == ["settings.json"]
 

@@ -121,7 +121,7 @@ def test_text_comes_from_standard_input_too(person: Person, monkeypatch: pytest.
 def test_no_text_is_told_with_the_remedy(person: Person) -> None:
     said = person.types("remember")
     assert said.code == 12
-    assert said.err.startswith("memorize: There is no text to remember.\nhint: ")
+    assert said.err.startswith("memorize: No text was given.\nhint: ")
 
 
 @pytest.mark.parametrize("secret", ["ghp_" + "abcdefghij0123456789" + "ABCDEFGHIJ012345", "AKIA" + "Y6Y6Z7Z7A8A8B9B9"])

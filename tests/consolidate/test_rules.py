@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memorize.consolidate.rules import extract
 from memorize.consolidate.windows import SOURCES_MAX, Window, answer, windows
 from memorize.model import (
@@ -103,6 +105,59 @@ def test_the_summary_speaks_the_language_of_the_session() -> None:
     assert texts("summary", *events) == [
         "목표: 환불 엔드포인트를 만들어 줘. 수정한 파일: refund.py. 마지막 답: 끝났습니다. 테스트가 통과합니다."
     ]
+
+
+def test_a_goal_that_asks_keeps_its_one_mark() -> None:
+    asked = observed(1, OBSERVED_PROMPT, text="How do we lint with ruff?")
+    edited = observed(2, OBSERVED_EDIT, path="pyproject.toml")
+    assert texts("summary", asked, edited) == ["Goal: How do we lint with ruff? Edited: pyproject.toml."]
+
+
+def test_a_goal_speaks_its_own_language_whatever_was_said_later() -> None:
+    events = [observed(1, OBSERVED_PROMPT, text="Write the refund endpoint.")]
+    events += [observed(n, OBSERVED_PROMPT, text="테스트를 실행해 줘. 그리고 결과를 알려 줘.") for n in (2, 3, 4)]
+    assert texts("summary", *events) == ["Goal: Write the refund endpoint."]
+
+
+def test_the_goal_does_not_repeat_what_was_stated() -> None:
+    stated = "We decided to use PostgreSQL instead of SQLite."
+    both = observed(1, OBSERVED_PROMPT, text=f"{stated} Please migrate the orders table.")
+    assert texts("summary", both) == ["Goal: Please migrate the orders table."]
+    only = (observed(1, OBSERVED_PROMPT, text=stated), observed(2, OBSERVED_PROMPT, text="이제 표를 옮겨 줘."))
+    assert texts("summary", *only) == ["목표: 이제 표를 옮겨 줘."]
+    assert texts("decision", *only) == [stated]
+    assert texts("summary", only[0]) == []
+
+
+def test_only_the_last_failures_that_nobody_repaired_are_kept() -> None:
+    events = [
+        observed(n, OBSERVED_SHELL, command=f"make part{n}", ok=False, output=f"Error: 조각 {n} is broken")
+        for n in range(1, 10)
+    ]
+    found = texts("failure", *events)
+    assert [text.split("`")[1] for text in found] == ["make part7", "make part8", "make part9"]
+
+
+TRIVIAL = [
+    ("gti status", "bash: gti: command not found"),
+    ("grep --colour-all x", "grep: unrecognized option '--colour-all'\nUsage: grep [OPTION]... PATTERNS [FILE]..."),
+    ("curl -s localhost:8080/health", "curl: (7) Failed to connect to localhost port 8080"),
+    ("cd db && mysql -u root", "ERROR 2002 (HY000): Can't connect to local server"),
+    ("러프 check", "sh: 1: 러프: not found"),
+]
+
+
+@pytest.mark.parametrize(("command", "output"), TRIVIAL)
+def test_a_slip_and_a_single_look_are_no_failures(command: str, output: str) -> None:
+    assert texts("failure", observed(1, OBSERVED_SHELL, command=command, ok=False, output=output)) == []
+
+
+def test_what_fails_again_and_again_is_kept_whatever_it_calls() -> None:
+    events = [
+        observed(n, OBSERVED_SHELL, command="curl localhost/api", ok=False, output="curl: (52) Empty reply: error")
+        for n in (1, 2)
+    ]
+    assert len(texts("failure", *events)) == 1
 
 
 def test_a_session_that_did_nothing_has_no_summary() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memorize.clock import FixedClock
-from memorize.errors import CannotRead
+from memorize.errors import CannotRead, IndexDamaged
 from memorize.log import recovery
 from memorize.log.files import RealFiles
 from memorize.log.recovery import IndexAhead
@@ -310,3 +310,21 @@ def test_random_bytes_as_a_received_file_are_damage(home: Home, index: MemoryPro
     assert index.texts() == ["1", "2"]
     assert {name for name, _ in report.damages} >= {f"received/{n}.mzs" for n in range(1, 6)}
     assert run(home, index).damages == ()
+
+
+def test_a_place_that_only_a_damaged_index_names_cuts_nothing_off(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    projection = MemoryProjection()
+    for number in range(3):
+        put_capture(home, "claude", "Stop", f"기억 {number}".encode(), FixedClock())
+    work = ingester(home, projection)
+    work.run()
+    work.close()
+    (path,) = segments(home)
+    whole = path.read_bytes()
+    for less in range(1, 60):
+        wrong = MemoryProjection()
+        wrong.apply([], {f"segments/{path.name}": len(whole) - less}, 0)
+        with pytest.raises(IndexDamaged):
+            ingester(home, wrong).run()
+        assert path.read_bytes() == whole

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memorize.capture.memorize_hook import spool_name
 from memorize.clock import FixedClock
 from memorize.errors import CannotWrite
+from memorize.log.aside import set_aside
 from memorize.log.identity import load_or_renew
 from memorize.log.spool import (
     SPOOL_BYTES_MAX,
@@ -22,7 +23,6 @@ from memorize.log.spool import (
     pending,
     put_batch,
     put_capture,
-    set_aside,
     sweep,
     take,
 )
@@ -207,6 +207,49 @@ def test_what_is_set_aside_can_be_looked_at(home: Home):
     path = home.spool / "bad" / name
     assert path.read_bytes() == b"x"
     assert path.stat().st_mtime == CLOCK.wall / 1000
+
+
+SECRET = "ghp_" + "abcdefghij0123456789" + "ABCDEFGHIJ012345"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        f'{{"prompt": "the token is {SECRET}", "메모": 1'.encode(),
+        f'{{"no_session": "token {SECRET}"}}'.encode(),
+        f"토큰 {SECRET}".encode("utf-16"),
+        f"token {SECRET}".encode("utf-16-le"),
+        b"\xff\xfe\xfd " + SECRET.encode(),
+    ],
+)
+def test_what_is_set_aside_holds_no_secret_and_can_be_tried_again(home: Home, data: bytes):
+    put_capture(home, "claude", "Stop", data, CLOCK)
+    before = entry(only(home).name)
+    assert before is not None
+    set_aside(home, FILES, only(home).name, CLOCK.wall)
+    (path,) = (home.spool / "bad").iterdir()
+    assert SECRET not in path.read_bytes().replace(b"\0", b"").decode("utf-8", "replace")
+    found = entry(path.name)
+    assert found is not None
+    assert (found.nonce, found.agent) == (before.nonce, before.agent)
+    assert b"[redacted" in take(FILES, str(path.parent), found).data
+    assert not list((home.spool / "new").iterdir()) + list((home.spool / "tmp").iterdir())
+
+
+def test_a_capture_that_is_not_what_its_name_tells_is_redacted_and_never_tried_again(home: Home):
+    put_capture(home, "claude", "Stop", b"0123456789", CLOCK)
+    (home.spool / "new" / only(home).name).write_bytes(SECRET.encode())
+    name = only(home).name
+    set_aside(home, FILES, name, CLOCK.wall)
+    (path,) = (home.spool / "bad").iterdir()
+    assert path.name == name
+    assert SECRET.encode() not in path.read_bytes()
+
+
+def test_a_folder_in_the_spool_is_set_aside_too(home: Home):
+    (home.spool / "new" / "folder 폴더").mkdir(parents=True)
+    set_aside(home, FILES, "folder 폴더", CLOCK.wall)
+    assert (home.spool / "bad" / "folder 폴더").is_dir()
 
 
 def test_old_leftovers_go_and_young_ones_stay(home: Home):

@@ -62,7 +62,7 @@ def test_the_context_looks_as_promised():
         f"- [s {t[7]}] cart total rounded (21 Nov)\n"
         "Personal\n"
         f"- [p {t[8]}] Answers in Korean, code comments in English.\n"
-        'More: memorize search "..." or the memorize tools. Ids above can be shown, edited, forgotten.\n'
+        'More: memorize search "...". Ids above can be shown, edited, forgotten.\n'
         "</memorize-context>\n"
     )
     assert made.tokens == estimate(made.text)
