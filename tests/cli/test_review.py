@@ -170,7 +170,7 @@ def test_a_tag_of_the_persons_own_that_is_called_review_hides_nothing(person: Pe
 def test_only_what_waits_can_be_accepted_and_one_wrong_id_changes_nothing(person: Person, parts: App) -> None:
     [waiting] = forms(parts, set_aside(a_memory(PAGE)))
     own = person.remembers("Mine.")
-    assert person.types("review", "accept", waiting, own).code == 13
+    assert person.types("review", "accept", waiting, own).code == 16
     assert person.types("review", "reject", waiting, "ffffffff").code == 10
     assert person.types("review", "accept").code == 2
     assert person.types("review", waiting).code == 2
