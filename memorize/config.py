@@ -5,6 +5,7 @@ Only parsing and checking; the shell reads the file. Each default is a value of 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any, Final, NamedTuple
 
@@ -21,21 +22,33 @@ class Config(NamedTuple):
     relevance_exponent: float = 1.0
     context_tokens: int = limits.CONTEXT_TOKENS
     extractor: str = "auto"
+    order: str = "claude,codex,url"
+    model: str = ""
+    url: str = ""
+    url_key_env: str = ""
+    deadline_s: int = limits.MODEL_DEADLINE_S
+    calls_per_day: int = limits.CALLS_PER_DAY
+    tokens_per_day: int = limits.TOKENS_PER_DAY
     observations_min: int = 2
     daemon: str = "on-demand"
     idle_exit_s: int = limits.IDLE_EXIT_S
 
 
 class Key(NamedTuple):
-    """One key of the file: where it stands, its bounds or choices, and what it means."""
+    """One key of the file: where it stands, its bounds, choices or pattern, and what it means.
+
+    ``form`` says in words what the pattern takes.
+    """
 
     section: str
     name: str
     field: str
-    bounds: tuple[float, float] | tuple[str, ...]
+    bounds: tuple[float, float] | tuple[str, ...] | re.Pattern[str]
     meaning: str
+    form: str = ""
 
 
+EXTRACTORS: Final = ("auto", "claude", "codex", "url", "rules", "off")
 KEYS: Final = (
     Key(
         "recall",
@@ -48,7 +61,42 @@ KEYS: Final = (
     Key("recall", "recency_exponent", "recency_exponent", (0.0, 10.0), "weight of recency in the score"),
     Key("recall", "relevance_exponent", "relevance_exponent", (0.0, 10.0), "weight of relevance in the score"),
     Key("recall", "context_tokens", "context_tokens", (100.0, 2_300.0), "budget of the session-start context"),
-    Key("consolidate", "extractor", "extractor", ("auto", "rules", "off"), "what turns observations into memories"),
+    Key("consolidate", "extractor", "extractor", EXTRACTORS, "what turns observations into memories"),
+    Key(
+        "consolidate",
+        "order",
+        "order",
+        re.compile(r"(?:claude|codex|url)(?: *, *(?:claude|codex|url))*"),
+        'which one "auto" takes, the first that is logged in',
+        "some of claude, codex, url, with commas",
+    ),
+    Key(
+        "consolidate",
+        "model",
+        "model",
+        re.compile(r"[\w.:/@\[\]-]{0,200}"),
+        "the extractor's model; empty: haiku for claude, Codex's own for codex",
+        "the name of a model, or empty",
+    ),
+    Key(
+        "consolidate",
+        "url",
+        "url",
+        re.compile(r"(?:https?://[^\s@?#]+)?"),
+        "a service that speaks OpenAI's chat completions, such as http://127.0.0.1:11434/v1",
+        "an http or https address without a login in it, or empty",
+    ),
+    Key(
+        "consolidate",
+        "url_key_env",
+        "url_key_env",
+        re.compile(r"(?:[A-Z_][A-Z0-9_]{0,99})?"),
+        "the environment variable that holds the service's key; the key itself never stands here",
+        "the name of an environment variable in capitals, not a key, or empty",
+    ),
+    Key("consolidate", "deadline_s", "deadline_s", (5.0, 3_600.0), "seconds after which a call of a model is ended"),
+    Key("consolidate", "calls_per_day", "calls_per_day", (0.0, 10_000.0), "calls of a model a day; then it stops"),
+    Key("consolidate", "tokens_per_day", "tokens_per_day", (0.0, 1e9), "tokens, in and out, a day; then it stops"),
     Key(
         "consolidate",
         "observations_min",
@@ -93,6 +141,11 @@ def parse(text: str, path: str) -> Config:
 
 def _checked(key: Key, value: object, path: str) -> object:
     default = getattr(Config(), key.field)
+    if isinstance(key.bounds, re.Pattern):
+        # The value is not repeated: somebody may have put a key where the name of a variable belongs.
+        if isinstance(value, str) and key.bounds.fullmatch(value):
+            return value
+        raise BadConfig(path=path, detail=f"[{key.section}] {key.name} must be {key.form}")
     if isinstance(default, str):
         if value in key.bounds:
             return value
@@ -103,3 +156,37 @@ def _checked(key: Key, value: object, path: str) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise BadConfig(path=path, detail=f"[{key.section}] {key.name} must be a number from {low:g} to {high:g}")
     return type(default)(value)
+
+
+def with_value(text: str, name: str, value: str, path: str) -> str:
+    """Return the file's text with ``[section] key`` set to a word; everything else stays as it is.
+
+    ``name`` is ``section.key``; ``path`` is for the message only. Raises BadConfig when the text, or what came of it,
+    is no configuration.
+    """
+    section, _, key = name.partition(".")
+    field = next(one.field for one in KEYS if (one.section, one.name) == (section, key))
+    parse(text, path)
+    lines = text.splitlines(keepends=True)
+    newline = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+    header = re.compile(rf"\s*\[\s*{section}\s*\]\s*(?:#.*)?$")
+    assigned = re.compile(rf"(\s*{key}\s*=\s*)(\"[^\"]*\"|'[^']*')(.*)$", re.DOTALL)
+    line = f'{key} = "{value}"{newline}'
+    start = next((number for number, one in enumerate(lines) if header.match(one.strip())), None)
+    if start is None:
+        gap = ["" if not text or text.endswith("\n") else newline, newline if text.strip() else ""]
+        changed = text + "".join(gap) + f"[{section}]{newline}{line}"
+    else:
+        end = next((n for n in range(start + 1, len(lines)) if lines[n].lstrip().startswith("[")), len(lines))
+        for number in range(start + 1, end):
+            if (found := assigned.match(lines[number])) is not None:
+                lines[number] = f'{found[1]}"{value}"{found[3]}'
+                break
+        else:
+            if not lines[start].endswith("\n"):
+                lines[start] += newline
+            lines.insert(start + 1, line)
+        changed = "".join(lines)
+    if getattr(parse(changed, path), field) != value:
+        raise BadConfig(path=path, detail=f"[{section}] {key} could not be set; set it by hand to {value}")
+    return changed

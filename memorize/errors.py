@@ -120,6 +120,13 @@ class NotWritten(Problem):
     hint = 'look with "memorize doctor"; "memorize verify --repair" tries it again'
 
 
+class NotWaiting(Problem):
+    """Memory {id} does not wait for review."""
+
+    exit = 16
+    hint = 'see what does with "memorize review --all-projects"'
+
+
 class UnreadableSettings(Problem):
     """{path} could not be parsed ({detail}) and was left as it is."""
 
@@ -174,6 +181,13 @@ class DaemonStays(Problem):
 
     exit = 29
     hint = "end that process; nothing is lost by it"
+
+
+class MeterDamaged(Problem):
+    """The meter {path} cannot be read: {detail}. No model is asked while nobody knows what today has cost."""
+
+    exit = 35
+    hint = "move the file away; what was counted in it, today's calls too, then starts at nothing"
 
 
 class Deferred(Exception):

@@ -51,5 +51,10 @@ EPISODES_MAX: Final = 3
 HITS_MAX: Final = 5
 MEMORY_TEXT_CHARS_MAX: Final = 2_000
 
+# Models. Real extractions took half a minute and more; the caps are what a busy day needs, and no more.
+MODEL_DEADLINE_S: Final = 180
+CALLS_PER_DAY: Final = 24
+TOKENS_PER_DAY: Final = 400_000
+
 # Daemon.
 IDLE_EXIT_S: Final = 30 * 60

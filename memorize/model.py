@@ -62,6 +62,8 @@ MEMORY_KINDS: Final = (
 SCOPES: Final = ("project", "personal")
 TRUSTS: Final = ("external", "agent", "user")  # ascending
 VERDICTS: Final = ("same", "refines", "replaces", "contradicts", "unrelated")
+# The tag of a memory that a consolidation formed and that nobody is told until a person accepts it.
+REVIEW: Final = "review"
 
 
 def text_key(text: str) -> str:

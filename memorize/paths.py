@@ -71,6 +71,16 @@ class Home:
         return self.root / "index.sqlite"
 
     @property
+    def meter(self) -> Path:
+        """What models were asked on this machine, and what waits; not derived from the log, and never leaves here."""
+        return self.root / "meter.sqlite"
+
+    @property
+    def extractor(self) -> Path:
+        """Whether a model was switched on, and which programs are logged in."""
+        return self.root / "extractor.json"
+
+    @property
     def locks(self) -> Path:
         """OS locks; never unlinked."""
         return self.root / "locks"

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from memorize.agents.transcripts import Head
+from memorize.agents.transcripts import Line as Spoken
 from memorize.model import Capture, Draft
 
 
@@ -108,7 +110,7 @@ Line = Callable[[str], str]
 
 
 class Agent(Protocol):
-    """One coding agent. Everything but ``detect`` and ``transcript_files`` is a pure function of its arguments."""
+    """One coding agent. Everything but ``detect`` and the finding of transcripts is pure."""
 
     @property
     def name(self) -> str:
@@ -148,8 +150,20 @@ class Agent(Protocol):
         """Return the settings ``text`` without any hook of ours. Raises ``UnreadableSettings``."""
         ...
 
-    def transcript_files(self, root: Path) -> Iterator[Path]:
-        """Yield the files of old sessions."""
+    def transcript_files(self, root: Path, *, parts: bool = False) -> Iterator[Path]:
+        """Yield the files of old sessions; with ``parts`` those of their subagents too."""
+        ...
+
+    def transcript_parts(self, transcript: Path) -> list[Path]:
+        """Return the transcripts of the subagents of the session that a transcript is of."""
+        ...
+
+    def transcript_head(self, chunk: bytes, path: Path) -> Head:
+        """Return which session a transcript is of, by its name and the beginning of its text."""
+        ...
+
+    def transcript_lines(self, chunk: bytes, start: int) -> list[Spoken]:
+        """Return the messages on the whole lines of a chunk that begins at an offset of a transcript."""
         ...
 
 

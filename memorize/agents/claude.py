@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from memorize.agents import answer, edit, payload, turns
+from memorize.agents import answer, claude_transcript, edit, payload, transcripts, turns
 from memorize.agents.base import Edit, Entry, Found, Line, Locate, directory, program_on_path
 from memorize.agents.programs import words
 from memorize.agents.turns import Change, Turn
@@ -157,6 +157,23 @@ def plan_uninstall(text: bytes | None, path: str) -> Edit:
     return edit.uninstall(text, path)
 
 
-def transcript_files(root: Path) -> Iterator[Path]:
-    """Yield the files of old sessions, without those of subagents."""
+def transcript_files(root: Path, *, parts: bool = False) -> Iterator[Path]:
+    """Yield the files of old sessions; with ``parts`` those of subagents too."""
     yield from root.glob("projects/*/*.jsonl")
+    if parts:
+        yield from root.glob("projects/*/*/subagents/*.jsonl")
+
+
+def transcript_parts(transcript: Path) -> list[Path]:
+    """Return the transcripts of a session's subagents."""
+    return claude_transcript.parts(transcript)
+
+
+def transcript_head(chunk: bytes, path: Path) -> transcripts.Head:
+    """Return which session a transcript is of."""
+    return claude_transcript.head(chunk, path)
+
+
+def transcript_lines(chunk: bytes, start: int) -> list[transcripts.Line]:
+    """Return the messages on the whole lines of a chunk of a transcript."""
+    return claude_transcript.read(chunk, start)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from memorize.agents import answer, edit, patch, payload, turns
+from memorize.agents import answer, codex_transcript, edit, patch, payload, transcripts, turns
 from memorize.agents.base import Edit, Entry, Found, Line, Locate, directory, program_on_path
 from memorize.agents.programs import words
 from memorize.agents.turns import Change, Turn
@@ -134,6 +134,21 @@ def plan_uninstall(text: bytes | None, path: str) -> Edit:
     return edit.uninstall(text, path)
 
 
-def transcript_files(root: Path) -> Iterator[Path]:
-    """Yield the files of old sessions."""
+def transcript_files(root: Path, *, parts: bool = False) -> Iterator[Path]:  # noqa: ARG001 - as other agents take it
+    """Yield the files of old sessions; those of subagents lie among them, whatever ``parts`` says."""
     yield from root.glob("sessions/**/rollout-*.jsonl")
+
+
+def transcript_parts(transcript: Path) -> list[Path]:
+    """Return the transcripts of a session's subagents."""
+    return codex_transcript.parts(transcript)
+
+
+def transcript_head(chunk: bytes, path: Path) -> transcripts.Head:
+    """Return which session a transcript is of."""
+    return codex_transcript.head(chunk, path)
+
+
+def transcript_lines(chunk: bytes, start: int) -> list[transcripts.Line]:
+    """Return the messages on the whole lines of a chunk of a transcript."""
+    return codex_transcript.read(chunk, start)

@@ -13,7 +13,11 @@ from memorize.errors import CannotRead, CannotWrite
 from memorize.paths import Home
 
 # What a daemon keeps of the environment it was started in: an agent's holds keys and the marks of its own session.
-_KEPT: Final = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "MEMORIZE_HOME", "PATH", "TMPDIR", "TZ", "USER")
+# Where the agents keep their settings and logins is no secret, and their programs are asked by consolidation.
+_KEPT: Final = (
+    *("HOME", "LANG", "LANGUAGE", "LOGNAME", "MEMORIZE_HOME", "PATH", "TMPDIR", "TZ", "USER"),
+    *("CLAUDE_CONFIG_DIR", "CODEX_HOME"),
+)
 _KEPT_BEGINNINGS: Final = ("LC_", "XDG_")
 # Makes the GNU C library give freed memory back: by itself it would keep a third of what a backlog once needed.
 _THRIFT: Final = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "262144"}

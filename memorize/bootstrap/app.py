@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from memorize import agents, model
+from memorize import agents, model, reading
 from memorize import config as settings
 from memorize.agents import briefing
 from memorize.bootstrap.store import Store
@@ -31,6 +32,7 @@ from memorize.recall.context import Situation, build_context
 from memorize.recall.rank import Weights
 
 if TYPE_CHECKING:
+    from memorize.bootstrap.desk import Office
     from memorize.consolidate import worker
 
 TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
@@ -46,9 +48,17 @@ _FILES: Final = 8
 class App(Store):
     """One state directory and everything that works on it."""
 
-    def __init__(self, home: Home, config: Config, clock: Clock, patience_s: float | None = None) -> None:
-        """Put the parts together; nothing is read or written yet."""
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        clock: Clock,
+        patience_s: float | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Put the parts together; nothing is read or written yet. ``environ`` is what a model's program is run in."""
         super().__init__(home, config, clock, patience_s)
+        self.environ = environ
         self.weights = Weights(
             half_life_days=config.half_life_days,
             importance=config.importance_exponent,
@@ -68,6 +78,7 @@ class App(Store):
         observations: bool = False,
         kinds: Collection[str] = (),
         dead: bool = False,
+        review: bool = False,
         query: Query | None = None,
     ) -> finding.Results:
         """Search one project (None: all) and the personal memories; an empty text lists them by rank."""
@@ -81,6 +92,7 @@ class App(Store):
             include_observations=observations,
             kinds=kinds,
             include_dead=dead,
+            include_review=review,
             weights=self.weights,
         )
 
@@ -170,8 +182,14 @@ class App(Store):
             spots = unclaimed.unclaimed(self.reader(drain=False).connection, one.session)
             events = self._events(spots)
             own = [event for event in events if event.payload and event.payload.get("agent") == one.agent]
-            found += windows(one.agent, one.session, own)
+            view = self.reader(drain=False).connection
+            pieces = reading.of_session(view, one.agent, one.session, self.may_remember)
+            found += windows(one.agent, one.session, own, pieces)
         return found
+
+    def may_remember(self, directory: str) -> bool:
+        """Tell whether the person wants what is said in a directory remembered; an unknown one may be."""
+        return not directory or not self.place(directory).capture_off
 
     def _events(self, spots: Iterable[tuple[str, int, int]]) -> list[Event]:
         """Read events; one that is damaged in the log is left out, since nobody can ever read it (``verify`` tells)."""
@@ -197,13 +215,25 @@ class App(Store):
     ) -> worker.Report:
         """Form memories from the open windows of these sessions, or by hand (None) from all of a project.
 
-        One worker at a time; raises Busy when another one is at it.
+        By hand neither the minimum nor a wait after failures holds; the caps do. One worker at a time; raises Busy
+        when another one is at it.
         """
-        from memorize.consolidate import worker  # its tables of patterns take 30 ms to compile
-
         with Lock(self.home.locks / "consolidate", wait_s):
+            by_hand = sessions is None
             chosen = self.windows_of(project) if sessions is None else self.open_windows(sessions)
-            return worker.run(chosen, lambda drafts: self.append(drafts, strict=True), observations_min)
+            return self.office.close(chosen, self.office.terms(observations_min, by_hand=by_hand))
+
+    def close_windows(self, chosen: Sequence[Window], wait_s: float = 0.0) -> worker.Report:
+        """Form memories from these windows, by hand. Raises Busy when another worker is at it."""
+        with Lock(self.home.locks / "consolidate", wait_s):
+            return self.office.close(chosen, self.office.terms(by_hand=True))
+
+    @cached_property
+    def office(self) -> Office:
+        """The extractors, the meter and what failed."""
+        from memorize.bootstrap.desk import Office  # its tables of patterns take 30 ms to compile
+
+        return Office(self, self.environ)
 
     def work_once(self) -> int:
         """Do one round of what the daemon does: ingest, consolidate behind boundaries, render briefs.
@@ -266,4 +296,4 @@ def open_app(environ: Mapping[str, str], clock: Clock | None = None, patience_s:
         raise BadHome(path=home.root, detail="it is a file, or lies below one") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CannotRead(path=home.config, detail=getattr(error, "strerror", None) or error) from error
-    return App(home, settings.parse(text, str(home.config)), clock or SystemClock(), patience_s)
+    return App(home, settings.parse(text, str(home.config)), clock or SystemClock(), patience_s, environ)

@@ -13,8 +13,10 @@ from typing import Final, NamedTuple
 
 from memorize.agents import wired
 from memorize.bootstrap import App
+from memorize.cli import extracting
 from memorize.cli.damage import known_line, loss_lines
 from memorize.cli.when import ago
+from memorize.consolidate.attempts import FAILURES_MAX
 from memorize.counted import counted
 from memorize.daemon import life
 from memorize.errors import Problem
@@ -44,7 +46,7 @@ class Check(NamedTuple):
 def run(parts: App, without: Collection[str] = ()) -> list[Check]:
     """Run every check but those named; one that fails itself is a failed check, never an error."""
     results: list[Check] = []
-    for check in (_home, _disk, _hooks, _interpreter, _index, _spool, _log, _identity, _daemon, _config):
+    for check in (_home, _disk, _hooks, _interpreter, _index, _spool, _log, _identity, _daemon, _models, _config):
         name = check.__name__.strip("_")
         if name in without:
             continue
@@ -225,6 +227,21 @@ def _daemon(parts: App) -> Iterator[Check]:
         yield Check(FAIL, "daemon", "it runs but does not answer", "memorize daemon stop, or end its process")
         return
     yield Check(OK, "daemon", "not running; it starts when a session does")
+
+
+def _models(parts: App) -> Iterator[Check]:
+    choice = extracting.extractors(parts).choose(fresh=True)
+    if choice.name == "wait":
+        yield Check(WARN, "extractor", choice.why, "log in to it, or: memorize setup --extractor rules")
+    else:
+        yield Check(OK, "extractor", f"{choice.name}: {choice.why}")
+    if choice.model is not None and (notice := extracting.meter(parts).notice()) is not None:
+        yield Check(WARN, "spend", notice, "wait, or raise calls_per_day or tokens_per_day in config.toml")
+    parked = extracting.attempts(parts).parked()
+    if parked:
+        said = f"{parked[0].kind} {parked[0].detail}".strip()
+        text = f"{len(parked)} windows failed {FAILURES_MAX} times and are not tried any more; the last one: {said}"
+        yield Check(WARN, "parked", text, "memorize consolidate --retry-parked")
 
 
 def _config(parts: App) -> Iterator[Check]:

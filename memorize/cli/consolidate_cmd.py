@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from memorize.cli.console import app, document, json_option, say
+from memorize.cli.console import app, document, json_option, say, tell
 from memorize.consolidate.windows import Window
+from memorize.consolidate.worker import Report
 from memorize.counted import counted
+
+if TYPE_CHECKING:
+    from memorize.bootstrap import App
 
 WAIT_S = 600.0
 
@@ -16,40 +22,75 @@ WAIT_S = 600.0
 @click.option(
     "--project", "directory", type=click.Path(exists=True, file_okay=False), help="Only the project of this directory."
 )
-@click.option("--dry-run", is_flag=True, help="Show the open windows and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be asked, with calls and tokens, and change nothing.")
+@click.option("--retry-parked", is_flag=True, help="Try windows again that failed too often.")
 @json_option
-def command(wait: bool, directory: str | None, dry_run: bool, as_json: bool) -> None:
+def command(wait: bool, directory: str | None, dry_run: bool, retry_parked: bool, as_json: bool) -> None:
     """Form memories from every open window: what was observed and no consolidation has read yet."""
     parts = app()
     parts.ingest()
     project = parts.here(directory).project if directory else None
     if dry_run:
-        _show(parts.windows_of(project), as_json)
+        _show(parts, parts.windows_of(project), as_json)
         return
-    windows = memories = 0
+    retried = parts.office.attempts.retry_parked() if retry_parked else 0
+    extractor = parts.office.extractors.choose().name
+    done = Report()
     while True:
         report = parts.consolidate(project=project, wait_s=WAIT_S if wait else 0.0)
-        windows, memories = windows + report.windows, memories + report.memories
+        counts = {name: getattr(report, name) for name in ("windows", "memories", "calls", "failed", "dropped")}
+        left = {name: getattr(report, name) for name in ("wait", "parked", "notice")}
+        done = done.plus(**counts)._replace(**left)
         # Another worker may have been at it, and sessions go on meanwhile.
-        if not wait or not report.windows:
+        if not wait or not report.windows or report.notice:
             break
     parts.changed("personal", "")
     if as_json:
-        document({"windows": windows, "memories": memories, "extractor": "rules"})
+        document({**done._asdict(), "extractor": extractor, "retried": retried})
         return
-    made = f"{counted(memories, 'memory')} from {counted(windows, 'window')}, by rules"
-    say(made if windows else "no window is open")
+    made = f"{counted(done.memories, 'memory')} from {counted(done.windows, 'window')}, by {extractor}"
+    say(made if done.windows else _nothing(done))
+    if done.notice:
+        tell(done.notice)
 
 
-def _show(found: list[Window], as_json: bool) -> None:
-    items = [
-        {"agent": one.agent, "session": one.session, "project": one.project, "observations": len(one.events)}
-        for one in found
-    ]
+def _nothing(done: Report) -> str:
+    if done.failed:
+        return f"no answer that can be used, {done.failed} times; the windows stay open and are tried again"
+    if done.parked:
+        return f"{done.parked} windows failed too often: memorize consolidate --retry-parked"
+    return "nothing was consolidated" if done.notice else "no window is open"
+
+
+def _show(parts: App, found: list[Window], as_json: bool) -> None:
+    from memorize.consolidate.worker import estimate
+
+    choice = parts.office.extractors.choose()
+    asked = choice.model is not None
+    terms = parts.office.terms(by_hand=True)
+    items: list[dict[str, Any]] = []
+    for one in found:
+        guess = estimate(one, parts.office.desk, choice.name, terms) if asked else None
+        items.append(
+            {
+                "agent": one.agent,
+                "session": one.session,
+                "project": one.project,
+                "observations": len(one.events),
+                "lines": len(one.lines),
+                "calls": len(guess.parts) if guess else 0,
+                "tokens": guess.tokens if guess else 0,
+                "prompts": [f"{part.system}\n\n{part.text}" for part in guess.parts] if guess else [],
+            }
+        )
     if as_json:
         document({"items": items, "total": len(items)})
         return
-    for item, one in ((item, len(window.events)) for item, window in zip(items, found, strict=True)):
-        say(f"{item['agent']} {str(item['session'])[:8]}  {counted(one, 'observation')}, no model calls")
+    for item in items:
+        seen = f"{counted(item['observations'], 'observation')}, {counted(item['lines'], 'line')} of transcript"
+        cost = f"{counted(item['calls'], 'model call')}, about {item['tokens']:,} tokens" if asked else "no model calls"
+        say(f"{item['agent']} {str(item['session'])[:8]}  {seen}; {cost}")
+        for prompt in item["prompts"]:
+            say(prompt)
     if not items:
         say("no window is open")

@@ -18,14 +18,23 @@ from memorize.recall.lines import date
 )
 @click.option("--all-projects", is_flag=True, help="The memories of every project.")
 @click.option("--old", is_flag=True, help="Also what was replaced, forgotten or has expired.")
+@click.option("--review", is_flag=True, help="Also what waits for review.")
 @here_option
 @json_option
-def command(limit: int, kinds: tuple[str, ...], all_projects: bool, old: bool, directory: str, as_json: bool) -> None:
+def command(
+    limit: int,
+    kinds: tuple[str, ...],
+    all_projects: bool,
+    old: bool,
+    review: bool,
+    directory: str,
+    as_json: bool,
+) -> None:
     """List this project's and the personal memories by importance and recency."""
     parts = app()
     query = parts.query()
     project = None if all_projects else parts.here(directory).project
-    found = parts.search("", project, limit, kinds=kinds, dead=old, query=query)
+    found = parts.search("", project, limit, kinds=kinds, dead=old, review=review, query=query)
     if as_json:
         listing((as_item(hit.row, hit.score) for hit in found.hits), found.total)
         return

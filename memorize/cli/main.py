@@ -30,8 +30,9 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "unpin",
         "confirm",
         "history",
+        "review",
     ),
-    "Work": ("consolidate", "sessions", "projects"),
+    "Work": ("consolidate", "conflicts", "audit", "usage", "import", "sessions", "projects"),
     "Store": ("log", "digest", "verify", "rebuild", "config"),
     "Run": ("daemon", "version"),
 }

@@ -47,6 +47,7 @@ def as_line(row: Row, others: Collection[bytes] = (), columns: int = WIDTH_MAX) 
             ("pinned", row.pinned),
             ("disputed", bool(row.disputed)),
             ("external", row.trust == "external"),
+            ("review", row.review),
             (row.status, row.status != "live"),
         )
         if holds
@@ -73,6 +74,7 @@ def as_item(row: Row, score: Score | None = None) -> dict[str, Any]:
         "expires_at": row.expires_at,
         "disputed": list(row.disputed),
         "status": row.status,
+        "review": row.review,
     }
     if score is not None:
         item["score"] = score._asdict() | {"fit": score.fit._asdict() if score.fit else None}

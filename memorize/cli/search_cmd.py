@@ -23,6 +23,7 @@ from memorize.recall.rank import explain
     "--kind", "kinds", multiple=True, type=click.Choice(MEMORY_KINDS), help="Only this kind; may be repeated."
 )
 @click.option("--old", is_flag=True, help="Also what was replaced, forgotten or has expired.")
+@click.option("--review", is_flag=True, help="Also what waits for review.")
 @here_option
 @json_option
 def command(
@@ -33,6 +34,7 @@ def command(
     all_projects: bool,
     kinds: tuple[str, ...],
     old: bool,
+    review: bool,
     directory: str,
     as_json: bool,
 ) -> None:
@@ -48,6 +50,7 @@ def command(
         observations=observations,
         kinds=kinds,
         dead=old,
+        review=review,
         query=query,
     )
     spent_ms = (time.monotonic() - started) * 1000

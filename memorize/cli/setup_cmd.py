@@ -14,7 +14,9 @@ from memorize.agents import hookfiles, install
 from memorize.agents.base import Found
 from memorize.agents.install import Plan
 from memorize.bootstrap import App
+from memorize.cli import extracting
 from memorize.cli.console import app, document, json_option, say, tell
+from memorize.config import EXTRACTORS
 from memorize.counted import counted
 from memorize.daemon import life
 
@@ -26,11 +28,17 @@ from memorize.daemon import life
 @click.option("--project", "local", is_flag=True, help="Write this project's local settings instead of yours.")
 @click.option("--dry-run", is_flag=True, help="Show what would be changed and change nothing.")
 @click.option(
-    "--extractor", type=click.Choice(["rules"]), default="rules", help="What turns observations into memories."
+    "--extractor",
+    type=click.Choice(EXTRACTORS),
+    help="What turns observations into memories, written to config.toml; by default the agent that is logged in.",
 )
 @json_option
-def command(names: tuple[str, ...], local: bool, dry_run: bool, extractor: str, as_json: bool) -> None:
-    """Put the hooks into the settings of the agents that are found, or of those named with --agent."""
+def command(names: tuple[str, ...], local: bool, dry_run: bool, extractor: str | None, as_json: bool) -> None:
+    """Put the hooks into the settings of the agents that are found, or of those named with --agent.
+
+    Switches on the agent that is logged in as what reads sessions and writes memories, within the caps of a day;
+    --extractor rules refuses that, --extractor off forms no memories at all.
+    """
     parts = app()
     wanted = tuple(name for given in names for name in given.split(",") if name)
     project = Path.cwd() if local else None
@@ -40,10 +48,13 @@ def command(names: tuple[str, ...], local: bool, dry_run: bool, extractor: str, 
         hookfiles.follow_start(parts.home, parts.config.daemon)
         life.look(parts.home)  # an older one has to leave
         parts.ingest()
+    config, choice = extracting.switch(parts, extractor, dry_run=dry_run)
     if as_json:
-        document(_facts(plan, told, dry_run))
+        chosen = {"name": choice.name, "why": choice.why}
+        caps = {"calls_per_day": config.calls_per_day, "tokens_per_day": config.tokens_per_day}
+        document({**_facts(plan, told, dry_run), "extractor": {**chosen, **caps}})
     else:
-        _say(parts, plan, told, dry_run, extractor)
+        _say(parts, plan, told, dry_run, extracting.line(choice, config))
     if plan.problems:
         raise plan.problems[0]
 
@@ -86,7 +97,7 @@ def _say(parts: App, plan: Plan, told: list[str], dry_run: bool, extractor: str)
             say(f"{'history':12} {counted(count, 'old session')} of {agents.agent(name).title} on this machine")
     if not any(plan.transcripts.values()):
         say(f"{'history':12} no old sessions on this machine")
-    say(f"{'extractor':12} {extractor}: no model is called, nothing leaves this machine")
+    say(f"{'extractor':12} {extractor}")
     if not dry_run:
         say(f"{'state':12} {parts.home.root} (private); memorize status shows it, memorize uninstall undoes this")
     if shutil.which("memorize") is None:

@@ -11,6 +11,7 @@ import click
 from memorize import agents
 from memorize.agents import wired
 from memorize.bootstrap import App
+from memorize.cli import extracting
 from memorize.cli.console import app, document, here_option, json_option, say
 from memorize.cli.when import ago
 from memorize.counted import counted
@@ -36,17 +37,19 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
     counts = parts.reader().counts(place.project)
     waiting = parts.open_sessions()
     running = life.look(parts.home)
+    model = extracting.status(parts)
     return {
         "project": {"key": place.project, "name": place.name, "path": place.root},
         "memories": counts.memories,
         "rules": counts.rules,
         "disputed": counts.disputed,
+        "review": counts.review,
         "observations": counts.observed,
         "last_ms": counts.last,
         "last_agent": counts.last_agent,
         "capture": _capture(parts),
         "consolidate": {
-            "extractor": "rules",
+            **model,
             "sessions": len(waiting),
             "observations": sum(one.observations for one in waiting),
             "last_ms": counts.consolidated,
@@ -83,6 +86,8 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     waiting = facts["consolidate"]
     run = f"last run {ago(waiting['last_ms'], now)}" if waiting["last_ms"] else "has not run yet"
     rules = f"{counted(facts['rules'], 'rule')}, {facts['disputed']} disputed"
+    if facts["review"]:
+        rules += f"; {facts['review']} for you to review: memorize review"
     daemon = facts["daemon"]
     up = (
         f"running for {daemon['since_s']} s, {daemon['memory_kib'] // 1024} MiB" if daemon else "on demand, not running"
@@ -90,7 +95,7 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     return [
         f"{name:11} {counted(facts['memories'], 'memory')} ({rules}), {seen}",
         f"capture     {wired or 'no agent is wired: memorize setup'}",
-        f"consolidate {counted(waiting['observations'], 'observation')} waiting; {run} (by rules, no model calls)",
+        f"consolidate {counted(waiting['observations'], 'observation')} waiting; {run}; {extracting.words(waiting)}",
         "sync        not set up",
         f"daemon      {up} · log {_mb(facts['log_bytes'])}, index {_mb(facts['index_bytes'])} · {facts['home']}",
     ]

@@ -1,7 +1,8 @@
 """The extractor that needs no model: what was said in so many words, and what the tools plainly showed.
 
 It never invents: a statement is kept in the person's own words, a failure in the program's own. Importance is modest,
-so that what a model or the person says later outranks it.
+so that what a model or the person says later outranks it. What must not be remembered is refused and what reads like
+an order to an agent set aside, as with a model.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from memorize.consolidate.statements import statements
+from memorize.consolidate.refusals import refusal
+from memorize.consolidate.statements import Statement, mentions, statements, taken_back
+from memorize.consolidate.trust import screened
 from memorize.consolidate.windows import Found, Window
 from memorize.model import (
     OBSERVED_COMMIT,
@@ -84,11 +87,12 @@ _WORDS: Final = {
 def extract(window: Window) -> list[Found]:
     """Return the memories of a window: statements, failures, commits and one summary, without exact repetitions."""
     memories = [*_statements(window.events), *_failures(window.events), *_commits(window.events)]
+    memories += _spoken(window)
     summary = _summary(window)
     if summary is not None:
         memories.append(summary)
     unique: dict[tuple[str, str, str], Found] = {}
-    for memory in memories:
+    for memory in screened(one for one in memories if not refusal(one.kind, one.text)):
         unique.setdefault((memory.scope, memory.kind, text_key(memory.text)), memory)
     return list(unique.values())
 
@@ -103,19 +107,37 @@ def _of(events: Iterable[Event], *kinds: str) -> list[Event]:
 
 
 def _statements(events: Iterable[Event]) -> list[Found]:
+    """What the person stated, without the decisions that a later prompt takes back by name."""
+    found: list[Found] = []
+    for event in _of(events, OBSERVED_PROMPT, OBSERVED_NOTE):
+        prompt = _field(event, "text")
+        gone = taken_back(prompt)
+        found = [one for one in found if one.kind != "decision" or not any(mentions(one.text, name) for name in gone)]
+        found += (_stated(said, event) for said in statements(prompt))
+    return found
+
+
+def _stated(said: Statement, event: Event) -> Found:
+    return Found(
+        kind=said.kind,
+        text=said.text,
+        importance=said.importance,
+        scope=said.scope,
+        trust="user",
+        confidence=70,
+        sources=(event.id,),
+        branch=_field(event, "branch"),
+    )
+
+
+def _spoken(window: Window) -> list[Found]:
+    """Return the statements in what the person typed according to the transcript, and was not observed."""
+    observed = {text_key(_field(event, "text")) for event in _of(window.events, OBSERVED_PROMPT, OBSERVED_NOTE)}
     return [
-        Found(
-            kind=said.kind,
-            text=said.text,
-            importance=said.importance,
-            scope=said.scope,
-            trust="user",
-            confidence=70,
-            sources=(event.id,),
-            branch=_field(event, "branch"),
-        )
-        for event in _of(events, OBSERVED_PROMPT, OBSERVED_NOTE)
-        for said in statements(_field(event, "text"))
+        Found(said.kind, said.text, said.importance, said.scope, "user", 70, ())
+        for line in window.lines
+        if line.role == "user" and line.trust == "user" and text_key(line.text) not in observed
+        for said in statements(line.text)
     ]
 
 
@@ -247,7 +269,11 @@ def _summary(window: Window) -> Found | None:
     edited = list(dict.fromkeys(path for event in _of(window.events, OBSERVED_EDIT) if (path := _field(event, "path"))))
     commits = [_cut(_field(event, "subject"), 80) for event in _of(window.events, OBSERVED_COMMIT)]
     failed = _still_failing(window.events)
-    goal = _goal(prompts)
+    goal, end = _goal(prompts), _field(replies[-1], "text") if replies else ""
+    if not window.events:
+        # What a subagent was told is no goal of the person, so its transcript alone has no summary.
+        goal = _cut(next((line.text for line in window.lines if line.role == "user"), ""), GOAL_CHARS)
+        end = next((line.text for line in reversed(window.lines) if line.role == "assistant"), "")
     if not goal and not edited and not commits and not failed:
         return None
     words = _WORDS[_language(goal) if goal else _language_of_most(window.events)]
@@ -257,7 +283,7 @@ def _summary(window: Window) -> Found | None:
         (words[1], ", ".join(edited[:FILES_SHOWN]) + more),
         (words[2], "; ".join(commits[-3:])),
         (words[3], ", ".join(f"`{_cut(command, 60)}`" for command in failed[:3])),
-        (words[4], _cut(_field(replies[-1], "text"), REPLY_CHARS) if replies else ""),
+        (words[4], _cut(end, REPLY_CHARS)),
     ]
     sources = [*prompts[:1], *replies[-1:]] or list(window.events[:1])
     return Found(
@@ -268,7 +294,7 @@ def _summary(window: Window) -> Found | None:
         trust="agent",
         confidence=70,
         sources=tuple(event.id for event in sources),
-        branch=_field(window.events[-1], "branch"),
+        branch=_field(window.events[-1], "branch") if window.events else "",
         paths=tuple(edited[:20]),
     )
 

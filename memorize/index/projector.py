@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from memorize.index import closure, meta, rows, schema
 from memorize.index.rows import FOLDABLE, Telling, held, malformed, number8
 from memorize.index.settle import settle
 from memorize.limits import LAMPORT_LEAP_MAX
-from memorize.model import Event, Stored
+from memorize.model import MEMORY_JUDGED, Event, Stored
 
 
 class Projector:
@@ -135,16 +136,12 @@ def add(
     connection.execute("release fresh")
     telling = Telling(connection, received)
     foldable: dict[int, Event] = {}
-    for n, stored in enumerate(events, inserted.first):
-        event = stored.event
-        if event.header.kind in FOLDABLE or malformed(event):
+    fresh_ones = ((n, stored.event) for n, stored in enumerate(events, inserted.first))
+    for n, event in chain(fresh_ones, changed.items()):
+        spoiled = malformed(event)
+        if event.header.kind in FOLDABLE or spoiled:
             foldable[n] = event
-        else:
-            telling.add(n, event)
-    for n, event in changed.items():
-        if event.header.kind in FOLDABLE or malformed(event):
-            foldable[n] = event
-        else:
+        if not spoiled and (event.header.kind not in FOLDABLE or event.header.kind == MEMORY_JUDGED):
             telling.add(n, event)
     telling.write()
     _raise_top(connection, [row[1] for row in inserted.rows])

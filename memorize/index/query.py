@@ -23,14 +23,14 @@ OBSERVATIONS: Final = "observation_fts"
 # The columns of Row, in its order; s is shown, m the memory that speaks for it.
 _COLUMNS: Final = (
     "m.n, m.id, m.lamport, m.kind, m.scope, m.project, m.text, s.importance, s.trust, m.branch, s.recency_ms, "
-    "s.pinned, s.confirmations, s.expires_at, s.disputed, s.sources, 'live'"
+    "s.pinned, s.confirmations, s.expires_at, s.disputed, s.sources, 'live', s.review"
 )
 _SHOWN: Final = "shown s join memories m on m.n = s.n"
 # A memory that is overruled has no row in shown: nobody pins or confirms it any more.
 _ANY_COLUMNS: Final = (
     "m.n, m.id, m.lamport, m.kind, m.scope, m.project, m.text, m.importance, m.trust, m.branch, "
     "coalesce(s.recency_ms, m.wall), coalesce(s.pinned, 0), coalesce(s.confirmations, 0), m.expires_at, "
-    "coalesce(s.disputed, x'90'), coalesce(s.sources, m.sources), m.status"
+    "coalesce(s.disputed, x'90'), coalesce(s.sources, m.sources), m.status, coalesce(s.review, 0)"
 )
 _ANY: Final = "memories m left join shown s on s.n = m.n"
 # A live memory without a row in shown is a double of one that has it.
@@ -51,7 +51,7 @@ class Row(NamedTuple):
     """A memory as it is shown, or an observation (``kind`` begins with ``observed.``). ``doc`` is its local number.
 
     ``recency`` is in ms since 1970; ``disputed`` are the ids of the memories it contradicts; ``status`` is ``live``
-    for all that is shown, until it expires.
+    for all that is shown, until it expires; what has ``review`` waits for a person and is found only when asked for.
     """
 
     doc: int
@@ -71,6 +71,7 @@ class Row(NamedTuple):
     disputed: tuple[bytes, ...]
     sources: tuple[bytes, ...]
     status: str = LIVE
+    review: bool = False
 
     def at(self, now_ms: int) -> Row:
         """Return the row as it stands at a time: what has expired is not live any more."""
@@ -88,15 +89,17 @@ class Candidate(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What to look in: project keys (none = every project), scopes, kinds (none = all), and the dead ones too.
+    """What to look in: project keys (none = every project), scopes, kinds (none = all).
 
-    At ``now_ms`` what has expired is dead; without it nothing expires.
+    ``dead``: the overruled ones too; ``review``: also what waits for a person. At ``now_ms`` what has expired is dead;
+    without it nothing expires.
     """
 
     projects: tuple[str, ...] = ()
     scopes: tuple[str, ...] = model.SCOPES
     kinds: tuple[str, ...] = ()
     dead: bool = False
+    review: bool = False
     now_ms: int | None = None
 
 
@@ -114,7 +117,7 @@ def _marks(values: Collection[object]) -> str:
 def _row(values: Sequence[Any]) -> Row:
     """Return a row as read; lists of ids are msgpack."""
     disputed, sources = (tuple(msgpack.unpackb(blob)) for blob in values[14:16])
-    return Row._make((*values[:11], bool(values[11]), *values[12:14], disputed, sources, values[16]))
+    return Row._make((*values[:11], bool(values[11]), *values[12:14], disputed, sources, values[16], bool(values[17])))
 
 
 class Query:
@@ -177,7 +180,7 @@ class Query:
     def leading(self, root: str, kind: str, now_ms: int, limit: int) -> list[Candidate]:
         """Return the memories of one kind of a project (root; "" = personal) by importance x recency, best first."""
         sql = (
-            "select n, id, importance, recency_ms from shown where project_root = ? and kind = ? "
+            "select n, id, importance, recency_ms from shown where project_root = ? and kind = ? and not review "
             "and (expires_at is null or expires_at > ?) order by rank desc, id desc limit ?"
         )
         return [Candidate(*found) for found in self._db.execute(sql, (root, kind, now_ms, limit))]
@@ -210,18 +213,27 @@ class Query:
     def _shown(self, condition: str, values: tuple[object, ...], now_ms: int, order: str, limit: int) -> list[Row]:
         """Return shown memories that have not expired."""
         sql = (
-            f"select {_COLUMNS} from {_SHOWN} where {condition} and (s.expires_at is null or s.expires_at > ?) "
+            f"select {_COLUMNS} from {_SHOWN} where {condition} and not s.review "
+            "and (s.expires_at is null or s.expires_at > ?) "
             f"order by {order} limit ?"
         )
         return [_row(found) for found in self._db.execute(sql, (*values, now_ms, limit))]
 
     def rows(self, identities: Sequence[bytes]) -> list[Row]:
-        """Return the shown memories with these ids, in the order given."""
+        """Return the shown memories with these ids, in the order given, without those that wait for a person."""
         found: dict[bytes, Row] = {}
         for identity in identities:
-            sql = f"select {_COLUMNS} from {_SHOWN} where m.id = ?"
+            sql = f"select {_COLUMNS} from {_SHOWN} where m.id = ? and not s.review"
             found |= {row.id: row for row in map(_row, self._db.execute(sql, (identity,)))}
         return [found[identity] for identity in identities if identity in found]
+
+    def waiting(self, projects: Sequence[str] | None) -> list[Row]:
+        """Return what waits for a person: of these projects (roots) and personal, or (None) everything."""
+        where, roots = "s.review", () if projects is None else (*projects, "")
+        if projects is not None:
+            where += f" and s.project_root in ({_marks(roots)})"
+        sql = f"select {_COLUMNS} from {_SHOWN} where {where} order by s.rank desc, s.id desc"
+        return [_row(found) for found in self._db.execute(sql, roots)]
 
     # Search.
 
@@ -333,6 +345,8 @@ class Query:
         if scope.kinds:
             sql += f" and {kind} in ({_marks(scope.kinds)})"
             values += scope.kinds
+        if not scope.review:
+            sql += " and coalesce(s.review, 0) = 0" if scope.dead else " and not s.review"
         if scope.now_ms is not None and not scope.dead:
             sql += " and (s.expires_at is null or s.expires_at > ?)"
             values.append(scope.now_ms)

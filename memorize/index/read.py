@@ -34,8 +34,8 @@ class Spot(NamedTuple):
 class Counts(NamedTuple):
     """How much there is; of one project where its key was given (then ``events`` still counts all).
 
-    ``memories`` are the shown ones. ``last`` is the wall time in ms of the last thing seen, ``consolidated`` that of
-    the last claim; 0 when there is none.
+    ``memories`` are the shown ones, ``review`` those that wait for a person. ``last`` is the wall time in ms of the
+    last thing seen, ``consolidated`` that of the last claim; 0 when there is none.
     """
 
     events: int
@@ -50,6 +50,7 @@ class Counts(NamedTuple):
     quarantined: int
     aliases: int
     erased: int
+    review: int = 0
 
 
 class Digest(NamedTuple):
@@ -148,21 +149,26 @@ class Reader:
             if project is None:
                 observed = sum(number for kind, number in kinds.items() if kind.startswith("observed."))
             shown = connection.execute(
-                f"select count(*), sum(kind = 'rule'), sum(disputed <> ?) from shown{where}", (_NO_IDS, *keys)
+                "select count(*), sum(kind = 'rule'), sum(disputed <> ?) from shown where not review"
+                + where.replace(" where", " and"),
+                (_NO_IDS, *keys),
             ).fetchone()
+            # What is the person's own waits in every project.
+            also = f" and project in ({marks}, '')" if project is not None else ""
+            review = connection.execute(f"select count(*) from shown where review{also}", keys)
+            waiting: int = review.fetchone()[0]
             claims = (
                 f"select max(e.wall) from claims c join events e on e.n = c.n{where.replace('project', 'c.project')}"
             )
             consolidated = connection.execute(claims, keys).fetchone()[0]
-            sizes = [
+            quarantined, aliases, erased = (
                 connection.execute(f"select count(*) from {table}").fetchone()[0]
                 for table in ("quarantined", "aliases", "erased")
-            ]
+            )
         last, agent = latest or (0, "")
         memories, rules, disputed = (number or 0 for number in shown)
-        return Counts(
-            sum(kinds.values()), observed, memories, rules, disputed, sessions, last, agent, consolidated or 0, *sizes
-        )
+        held = (sum(kinds.values()), observed, memories, rules, disputed, sessions, last, agent, consolidated or 0)
+        return Counts(*held, quarantined, aliases, erased, waiting)
 
     def projects(self) -> list[Project]:
         """Return every project that was seen, the one with most memories first."""
@@ -172,7 +178,9 @@ class Reader:
             for project, path in connection.execute("select project, path from places order by lamport desc, path"):
                 paths.setdefault(project, []).append(path)
             memories = dict(
-                connection.execute("select project, count(*) from shown where scope = 'project' group by project")
+                connection.execute(
+                    "select project, count(*) from shown where scope = 'project' and not review group by project"
+                )
             )
             worked = {
                 project: (sessions, observations)

@@ -193,6 +193,8 @@ class Telling:
             self._project_seen(event, payload)
         elif kind == model.CONTEXT_DELIVERED:
             self._delivered(n, payload)
+        elif kind == model.MEMORY_JUDGED:
+            self._judged(n, header, payload)
         elif kind == model.DEVICE_HELLO:
             greeting = (header.replica, string(payload, "device"))
             self._connection.execute("insert or ignore into replicas values(?, ?)", greeting)
@@ -283,6 +285,12 @@ class Telling:
             if isinstance(pair, (list, tuple)) and len(pair) == 2:
                 kind, value = (string({"": part}, "") for part in pair)
                 self._connection.execute("insert or ignore into identities values(?, ?, ?)", (key, kind, value))
+
+    def _judged(self, n: int, header: Header, payload: Mapping[str, Any]) -> None:
+        verdict = payload.get("verdict")
+        if verdict in model.VERDICTS and len(header.deps) >= 2:
+            row = (*header.deps[:2], n, verdict)
+            self._connection.execute("insert or ignore into judged values(?, ?, ?, ?)", row)
 
     def _delivered(self, n: int, payload: Mapping[str, Any]) -> None:
         session, items = string(payload, "session"), payload.get("items")

@@ -19,7 +19,7 @@ from memorize.index.damage import GuardedConnection
 from memorize.index.damage import guard as guard
 
 # Raise it with every change of a table, or of what is written to one: an index of another version is built again.
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 _CACHE_KIB: Final = 32 * 1024
 # Checkpoint every 16 MiB: the pages of the random-keyed indexes are then written once for many batches.
 _CHECKPOINT_PAGES: Final = 4000
@@ -75,19 +75,27 @@ create table memories(
 create index memories_id on memories(id);
 create index memories_group on memories(text_group);
 -- One row a text group with a live member; n and id are those of the member that speaks for it, whose text and other
--- fields are in its row of memories. project and project_root are '' for scope personal.
+-- fields are in its row of memories. project and project_root are '' for scope personal. What has review waits for a
+-- person: nobody is told it.
 create table shown(
   n integer primary key, id blob not null, text_group blob not null, scope text not null, project text not null,
   project_root text not null, kind text not null, rank real not null, recency_ms integer not null,
   importance integer not null, trust text not null, pinned integer not null, confirmations integer not null,
   expires_at integer, has_triggers integer not null, members blob not null, live blob not null, sources blob not null,
-  disputed blob not null, contested blob not null, supersedes blob not null
+  disputed blob not null, contested blob not null, supersedes blob not null, review integer not null
 );
 create index shown_triggers on shown(project_root, scope) where has_triggers;
 -- The id settles equal ranks, so that what is cut off does not depend on the order of arrival.
 create index shown_kind on shown(project_root, kind, rank, id);
 create index shown_pinned on shown(project_root, rank, id) where pinned;
+create index shown_review on shown(project_root, rank, id) where review;
 create index shown_episodes on shown(project_root, recency_ms, id) where kind in ('summary', 'progress');
+
+-- Every verdict on a pair of memories, so that nobody asks twice; only "contradicts" means something to the fold.
+-- The key comes first: quick_check misreads a table without rowid whose columns stand in another order than its key.
+create table judged(one blob not null, other blob not null, n integer not null, verdict text not null,
+  primary key(one, other, n)) without rowid;
+create index judged_other on judged(other);
 
 -- What is known of the work itself. Each row keeps the (lamport, id) that it was taken from where the last one wins.
 create table projects(key text primary key, root text not null, name text not null, lamport integer not null,

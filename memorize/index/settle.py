@@ -20,7 +20,7 @@ from memorize.model import Event
 _HALF_LIFE_MS: Final = HALF_LIFE_DAYS * 86_400_000
 _NOTHING: Final = fold(())
 _PUT_MEMORY: Final = f"insert or replace into memories values({','.join('?' * 29)})"
-_PUT_SHOWN: Final = f"insert or replace into shown values({','.join('?' * 21)})"
+_PUT_SHOWN: Final = f"insert or replace into shown values({','.join('?' * 22)})"
 _PUT_CLAIM: Final = f"insert or replace into claims values({','.join('?' * 9)})"
 _EMPTY_LIST: Final = pack(())
 
@@ -52,7 +52,7 @@ def settle_closed(connection: sqlite3.Connection, events: Mapping[int, Event], b
     _put_claims(connection, old.claims, new.claims, {event.id: event for event in events.values()}, numbers)
     _put_memories(connection, old.memories, new.memories, numbers)
     _put_projects(connection, old, new)
-    _Board(connection, events, numbers).put(old.shown, new.shown)
+    _Board(connection, events, numbers, new.memories).put(old.shown, new.shown)
 
 
 def _count(connection: sqlite3.Connection, old: State, new: State) -> None:
@@ -222,11 +222,16 @@ class _Board:
     """Writes the rows of ``shown``."""
 
     def __init__(
-        self, connection: sqlite3.Connection, events: Mapping[int, Event], numbers: Mapping[bytes, int]
+        self,
+        connection: sqlite3.Connection,
+        events: Mapping[int, Event],
+        numbers: Mapping[bytes, int],
+        memories: Mapping[bytes, MemoryState],
     ) -> None:
         self._connection = connection
         self._events = events
         self._numbers = numbers
+        self._memories = memories
         self._roots: dict[str, str] = {}
 
     def put(self, old: Mapping[bytes, Shown], new: Mapping[bytes, Shown]) -> None:
@@ -250,8 +255,13 @@ class _Board:
             shown.trust, shown.pinned, shown.confirmations, shown.expires_at, bool(shown.triggers),
             _list(shown.members),
             _list(shown.live), _list(shown.sources), _list(shown.disputed), _list(shown.contested),
-            _list(shown.supersedes),
+            _list(shown.supersedes), model.REVIEW in shown.tags and self._waits(shown),
         )  # fmt: skip
+
+    def _waits(self, shown: Shown) -> bool:
+        """Tell whether a person must accept it first: every live member is what a consolidation set aside."""
+        members = (self._memories[identity] for identity in shown.live)
+        return all(model.REVIEW in one.tags and one.window for one in members)
 
     def _recency(self, shown: Shown) -> int:
         """Return the recency where each event counts at most as its time of receipt."""

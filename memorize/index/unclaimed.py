@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
-from typing import Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgpack
 
 from memorize.model import SESSION_CLOSED, SESSION_OPENED
 
+_IN_MAX: Final = 500
 # The index by session leaves out events without one, and SQLite takes it only when a query says so, too.
 _UNCLAIMED: Final = (
     "e.session <> '' and e.kind >= 'observed.' and e.kind < 'observed/' and e.held and not e.malformed"
@@ -95,3 +98,27 @@ def unclaimed(connection: sqlite3.Connection, session: str) -> list[tuple[str, i
         where e.session = ? and {_UNCLAIMED} order by e.lamport, e.id
     """
     return [(str(name), int(offset), int(length)) for name, offset, length in connection.execute(sql, (session,))]
+
+
+def named_by_claims(connection: sqlite3.Connection, sources: Sequence[bytes]) -> set[bytes]:
+    """Return those of these sources (observations, or marks of lines) that an accepted claim names."""
+    found: set[bytes] = set()
+    for start in range(0, len(sources), _IN_MAX):
+        part = sources[start : start + _IN_MAX]
+        sql = f"select source from claimed where source in ({','.join('?' * len(part))})"
+        found.update(bytes(source) for (source,) in connection.execute(sql, part))
+    return found
+
+
+def claimed_transcripts(connection: sqlite3.Connection, agent: str, session: str) -> list[Any]:
+    """Return what accepted claims say of a session's transcripts, as it stands in their payloads."""
+    sql = "select transcript from claims where session = ? and agent = ? and accepted and transcript is not null"
+    rows = connection.execute(sql, (session, agent))
+    return [msgpack.unpackb(said, strict_map_key=False, unicode_errors="surrogatepass") for (said,) in rows]
+
+
+def transcript_of(connection: sqlite3.Connection, agent: str, session: str) -> str:
+    """Return where the agent said that it keeps the transcript of a session, "" when it did not."""
+    sql = "select transcript from sessions where session = ? and agent = ?"
+    row = connection.execute(sql, (session, agent)).fetchone()
+    return str(row[0]) if row else ""

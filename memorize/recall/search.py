@@ -74,15 +74,17 @@ def search(
     include_observations: bool = False,
     kinds: Collection[str] | None = None,
     include_dead: bool = False,
+    include_review: bool = False,
     floor: float = 0.0,
     weights: Weights = DEFAULT,
 ) -> Results:
     """Return the best hits for a text, or the memories in order of rank when the text has no words.
 
     Every hit is shown however weak, unless the caller sets a ``floor`` for the coverage of the words. ``projects`` are
-    keys; ``include_dead`` adds superseded, forgotten and expired memories.
+    keys; ``include_dead`` adds superseded, forgotten and expired memories, ``include_review`` those that wait for a
+    person.
     """
-    scope = Scope(tuple(projects), tuple(scopes), tuple(sorted(kinds or ())), include_dead, now_ms)
+    scope = Scope(tuple(projects), tuple(scopes), tuple(sorted(kinds or ())), include_dead, include_review, now_ms)
     total = query.count(scope)
     units = query_units(text)[:TERMS_MAX]
     if not units:

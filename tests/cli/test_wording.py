@@ -21,7 +21,7 @@ def test_status_counts_like_a_person(person: Person) -> None:
     person.remembers("Only pnpm.", "--kind", "rule")
     said = person.types("status").out
     assert "1 memory (1 rule, 0 disputed)" in said
-    assert "has not run yet (by rules, no model calls)" in said
+    assert "has not run yet; by rules, no model calls" in said
 
 
 def test_too_few_digits_are_told_as_such(person: Person) -> None:

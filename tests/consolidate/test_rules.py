@@ -38,6 +38,33 @@ def texts(kind: str, *events: Event) -> list[str]:
     return [found.text for found in extract(window(*events)) if found.kind == kind]
 
 
+def test_a_decision_that_is_taken_back_by_name_is_not_kept() -> None:
+    told = [
+        (
+            "Let's use npm.",
+            "Actually let's go with pnpm instead of npm.",
+            "Actually let's go with pnpm instead of npm.",
+        ),
+        (
+            "도커 컴포즈로 하기로 했어.",
+            "아 미안, 컴포즈 대신 쿠버네티스로 가자.",
+            "아 미안, 컴포즈 대신 쿠버네티스로 가자.",
+        ),
+    ]
+    for first, second, kept in told:
+        events = (observed(1, OBSERVED_PROMPT, text=first), observed(2, OBSERVED_PROMPT, text=second))
+        assert texts("decision", *events) == [kept]
+
+
+def test_another_choice_without_a_second_thought_takes_nothing_back() -> None:
+    events = (
+        observed(1, OBSERVED_PROMPT, text="Let's use UUIDs for the sessions."),
+        observed(2, OBSERVED_PROMPT, text="Use ULIDs instead of UUIDs for the orders."),
+        observed(3, OBSERVED_PROMPT, text="Actually let's use mypy instead of uu."),
+    )
+    assert len(texts("decision", *events)) == 3
+
+
 FAILED = {"command": "pytest  -q", "ok": False, "output": "collected 2\nE   AssertionError: 200 != 409\n1 failed"}
 
 

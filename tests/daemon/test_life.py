@@ -202,7 +202,13 @@ def test_whoever_starts_a_daemon_meets_the_end_of_its_output_at_once(place: Plac
 def test_a_daemon_keeps_nothing_of_the_agent_that_started_it(
     place: Place, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("ANTHROPIC_API_KEY", "CLAUDE_CODE_SESSION_ID", "CODEX_HOME", "AWS_SECRET_ACCESS_KEY", "PYTHONPATH"):
+    for name in (
+        "ANTHROPIC_API_KEY",
+        "CLAUDE_CODE_SESSION_ID",
+        "CODEX_SESSION_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "PYTHONPATH",
+    ):
         monkeypatch.setenv(name, "/secret-of-the-agent")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     if by == "hook":

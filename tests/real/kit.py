@@ -209,12 +209,18 @@ class Machine:
         beside.write_text(json.dumps(script), encoding="utf-8")
         beside.replace(self.model / "script.json")
 
-    def plays(self, agent: str, prompt: str, turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def plays(
+        self,
+        agent: str,
+        prompt: str,
+        turns: Sequence[Mapping[str, Any]],
+        others: Sequence[Mapping[str, Any]] = (),
+    ) -> list[dict[str, Any]]:
         """Run an agent once with this prompt and these answers of the model; return what the model was asked."""
         if agent not in self.programs:
             pytest.skip(f"there is no {agent} for this machine")
         name = f"{agent}: {prompt}"
-        self.script({"name": name, "turns": list(turns)})
+        self.script({"name": name, "turns": list(turns), "others": list(others)})
         if agent == "claude":
             self.run("claude", "-p", prompt, "--output-format", "json", "--dangerously-skip-permissions")
         else:
@@ -222,6 +228,12 @@ class Machine:
             self.run("codex", "exec", *flags, prompt)
         lines = (self.model / "requests.jsonl").read_text("utf-8").splitlines()
         return [one["body"] for one in map(json.loads, lines) if one["script"] == name and one["body"].get("tools")]
+
+    def asked(self, text: str) -> list[dict[str, Any]]:
+        """Return the requests, whoever made them, that say this anywhere."""
+        lines = (self.model / "requests.jsonl").read_text("utf-8").splitlines()
+        bodies = [one["body"] for one in map(json.loads, lines)]
+        return [body for body in bodies if any(text in said for said in told(body))]
 
 
 def shell(agent: str, command: str) -> list[object]:

@@ -40,7 +40,7 @@ def work(agent: str) -> list[dict[str, object]]:
 
 def first_session(machine: Machine, agent: str) -> None:
     """Set up, then let an agent work for the first time."""
-    machine.memorize("setup")
+    machine.memorize("setup", "--extractor", "rules")
     script = json.loads(json.dumps(work(agent)).replace("@PROJECT@", str(machine.project)))
     machine.plays(agent, PROMPT, script)
     assert "Note how refunds" in machine.run("git", "log", "--format=%s", "-1")
@@ -121,7 +121,7 @@ def test_after_uninstall_an_agent_runs_nothing_of_ours(machine: Machine, agent: 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("broken", ["interpreter", "hook program", "state directory"])
 def test_an_agent_whose_hooks_are_broken_works_as_before(machine: Machine, agent: str, broken: str) -> None:
-    machine.memorize("setup")
+    machine.memorize("setup", "--extractor", "rules")
     for path in (machine.home / ".claude" / "settings.json", machine.home / ".codex" / "hooks.json"):
         text = path.read_text("utf-8")
         interpreter = json.loads((machine.state / "hook" / "python").read_text("utf-8").join('""'))

@@ -44,6 +44,7 @@ def memory(words: str, **fields: Any) -> dict[str, Any]:
         "disputed": (),
         "sources": (),
         "session": "",
+        "review": False,
         **fields,
     }
 
@@ -104,7 +105,7 @@ def _insert(base: sqlite3.Connection, number: int, one: Mapping[str, Any]) -> No
     values = (
         number, one["id"], key, one["scope"], place, place, one["kind"], rank, one["recency"], one["importance"],
         one["trust"], int(one["pinned"]), 0, one["expires_at"], 0, msgpack.packb([one["id"]]),
-        msgpack.packb([one["id"]]), sources, disputed, EMPTY, EMPTY,
+        msgpack.packb([one["id"]]), sources, disputed, EMPTY, EMPTY, int(one["review"]),
     )  # fmt: skip
     base.execute(f"insert into shown values({','.join('?' * len(values))})", values)
     base.execute("insert into memory_fts(rowid, text) values(?, ?)", (number, text.document(one["text"])))

@@ -3,6 +3,9 @@
 It listens on loopback only and connects nowhere. In FOLDER: ``port`` is written once it listens; ``script.json`` is
 read at every request, ``{"name": ..., "turns": [...]}``, and begins anew when its name changes; ``requests.jsonl`` gets
 a line a request. Turns answer the requests that offer tools; any other is answered "ok".
+
+``"others": [{"when": text, "turn": {...}}]`` in the script is asked first: a request that says ``text`` anywhere gets
+that turn, each time. A turn may also be ``{"status": 429, "error": {...}}``, or take ``"wait_s"`` before it answers.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -35,12 +39,16 @@ class Script:
 
     def next(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the turn that answers a request."""
-        if not body.get("tools"):
-            return {"say": "ok"}
         with self.lock:
             script = json.loads((self.folder / "script.json").read_text("utf-8"))
             if script["name"] != self.name:
                 self.name, self.played = script["name"], 0
+            said = "\n".join(text for _, text in wires.texts(body))
+            for other in script.get("others", ()):
+                if other["when"] in said:
+                    return dict(other["turn"])
+            if not body.get("tools"):
+                return {"say": "ok"}
             self.played += 1
             turns = script["turns"]
             return turns[self.played - 1] if self.played <= len(turns) else {"say": "(the script has ended)"}
@@ -76,6 +84,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             turn = self.server.script.next(body)
             self.server.script.note(path, body)
+            time.sleep(turn.get("wait_s", 0))
+            if "status" in turn:
+                self._whole(turn["error"], turn["status"])
+                return
             events = list(WIRES[path](turn, body))
             if body.get("stream"):
                 self._stream(events)

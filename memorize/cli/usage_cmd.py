@@ -1,0 +1,101 @@
+"""``memorize usage``: what models were asked, and what became of the memories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from memorize.cli import extracting
+from memorize.cli.console import app, document, json_option, say
+from memorize.consolidate.spend import Line, Meter, Used, total
+from memorize.index.lifetimes import Lifetime, lifetimes
+
+
+@click.command()
+@click.option("--days", type=click.IntRange(1, 36_500), default=7, show_default=True, help="So many days, with today.")
+@click.option(
+    "--lifetimes", "lives", is_flag=True, help="How often memories were told, of use, and how long they held."
+)
+@json_option
+def command(days: int, lives: bool, as_json: bool) -> None:
+    """Show the calls of models by day, project and purpose: tokens, and cost where it was told.
+
+    All of it was measured on this machine and stays here. With --lifetimes, "used" counts memories that were told in a
+    session which then edited a file they name, or that were confirmed.
+    """
+    parts = app()
+    if lives:
+        found = lifetimes(parts.reader().connection, parts.clock.wall_ms())
+        _show_lives(found, as_json)
+        return
+    meter = extracting.meter(parts)
+    lines = meter.usage(days)
+    names = {one.key: one.name for one in parts.reader().projects()} if lines else {}
+    if as_json:
+        document(
+            {
+                "items": [_item(line, names) for line in lines],
+                "total": len(lines),
+                "days": days,
+                "sum": _spent(total(lines)),
+                "today": {**_spent(meter.today()), "calls_cap": meter.caps.calls, "tokens_cap": meter.caps.tokens},
+                "stopped": meter.notice(),
+            }
+        )
+        return
+    for line in lines:
+        name = names.get(line.project) or line.project[:8] or "-"
+        say(f"{line.day}  {name:20} {line.purpose:8} {line.extractor:7} {_words(line.used)}")
+    if lines:
+        say(f"{'together':10}  {'':20} {'':8} {'':7} {_words(total(lines))}")
+    _say_today(meter)
+
+
+def _say_today(meter: Meter) -> None:
+    used, caps = meter.today(), meter.caps
+    spent = used.tokens_in + used.tokens_out
+    say(f"today       {used.calls} of {caps.calls} calls, {spent:,} of {caps.tokens:,} tokens")
+    if (notice := meter.notice()) is not None:
+        say(f"stopped     {notice}")
+
+
+def _item(line: Line, names: dict[str, str]) -> dict[str, Any]:
+    about = {"day": line.day, "project": line.project, "name": names.get(line.project, "")}
+    return {**about, "purpose": line.purpose, "extractor": line.extractor, **_spent(line.used)}
+
+
+def _spent(used: Used) -> dict[str, Any]:
+    cost = None if used.cost_usd_micro is None else used.cost_usd_micro / 1_000_000
+    return {
+        "calls": used.calls,
+        "failed": used.failed,
+        "tokens_in": used.tokens_in,
+        "tokens_out": used.tokens_out,
+        "cost_usd": cost,
+    }
+
+
+def _words(used: Used) -> str:
+    failed = f", {used.failed} failed" if used.failed else ""
+    cost = "cost not told" if used.cost_usd_micro is None else f"{used.cost_usd_micro / 1_000_000:.4f} USD"
+    return f"{used.calls:4} calls{failed}, {used.tokens_in:9,} tokens in, {used.tokens_out:7,} out, {cost}"
+
+
+def _show_lives(found: list[Lifetime], as_json: bool) -> None:
+    if as_json:
+        document({"items": [one._asdict() for one in found], "total": len(found)})
+        return
+    if not found:
+        say("no memory was formed yet")
+        return
+    say(
+        f"{'kind':11} {'formed':>6} {'live':>5} {'expired':>7} {'told':>5} {'times':>6} {'used':>5} {'superseded':>10} "
+        f"{'retracted':>9} {'doubled':>7}  median age at the end"
+    )
+    for one in found:
+        age = "-" if one.days is None else f"{one.days:g} d"
+        say(
+            f"{one.kind:11} {one.formed:6} {one.live:5} {one.expired:7} {one.told:5} {one.times:6} {one.used:5} "
+            f"{one.superseded:10} {one.retracted:9} {one.doubled:7}  {age}"
+        )
