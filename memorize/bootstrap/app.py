@@ -221,7 +221,23 @@ class App(Store):
         with Lock(self.home.locks / "consolidate", wait_s):
             by_hand = sessions is None
             chosen = self.windows_of(project) if sessions is None else self.open_windows(sessions)
+            if by_hand and project is None:
+                self.office.attempts.keep_only(one.key for one in chosen)
             return self.office.close(chosen, self.office.terms(observations_min, by_hand=by_hand))
+
+    def windows_again(self, project: str | None) -> list[Window]:
+        """Return the windows that rules have closed, to be read once more by a model."""
+        reader = self.reader()
+        family = reader.family(project) if project is not None else ()
+        found = []
+        for claim in unclaimed.claims_by(reader.connection, "rules"):
+            if project is not None and claim.project not in family:
+                continue
+            events = [event for source in claim.sources if (event := reader.event(source)) is not None]
+            said = sorted((event for event in events if event.payload), key=lambda event: event.order)
+            if said:
+                found.append(Window(claim.agent, claim.session, claim.project, tuple(said), redo=claim.id))
+        return found
 
     def close_windows(self, chosen: Sequence[Window], wait_s: float = 0.0) -> worker.Report:
         """Form memories from these windows, by hand. Raises Busy when another worker is at it."""

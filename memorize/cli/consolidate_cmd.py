@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memorize.cli.console import app, document, json_option, say, tell
+from memorize.consolidate.login import Choice
 from memorize.consolidate.windows import Window
 from memorize.consolidate.worker import Report
 from memorize.counted import counted
@@ -23,27 +24,35 @@ WAIT_S = 600.0
     "--project", "directory", type=click.Path(exists=True, file_okay=False), help="Only the project of this directory."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be asked, with calls and tokens, and change nothing.")
+@click.option("--again", is_flag=True, help="Let a model read once more what rules have read.")
 @click.option("--retry-parked", is_flag=True, help="Try windows again that failed too often.")
 @json_option
-def command(wait: bool, directory: str | None, dry_run: bool, retry_parked: bool, as_json: bool) -> None:
+def command(wait: bool, directory: str | None, dry_run: bool, again: bool, retry_parked: bool, as_json: bool) -> None:
     """Form memories from every open window: what was observed and no consolidation has read yet."""
     parts = app()
     parts.ingest()
     project = parts.here(directory).project if directory else None
     if dry_run:
-        _show(parts, parts.windows_of(project), as_json)
+        _show(parts, parts.windows_again(project) if again else parts.windows_of(project), as_json)
         return
     retried = parts.office.attempts.retry_parked() if retry_parked else 0
-    extractor = parts.office.extractors.choose().name
+    choice = parts.office.extractors.choose()
+    extractor = choice.name
     done = Report()
-    while True:
+    if again:
+        done = _again(parts, project, choice, WAIT_S if wait else 0.0)
+    while not done.notice:
         report = parts.consolidate(project=project, wait_s=WAIT_S if wait else 0.0)
-        counts = {name: getattr(report, name) for name in ("windows", "memories", "calls", "failed", "dropped")}
+        counts = {
+            name: getattr(report, name) for name in ("windows", "memories", "calls", "failed", "dropped", "unjudged")
+        }
         left = {name: getattr(report, name) for name in ("wait", "parked", "notice")}
         done = done.plus(**counts)._replace(**left)
         # Another worker may have been at it, and sessions go on meanwhile.
         if not wait or not report.windows or report.notice:
             break
+    if done.unjudged and not as_json:
+        tell(f"{counted(done.unjudged, 'pair')} of memories look alike and were not judged: memorize conflicts")
     parts.changed("personal", "")
     if as_json:
         document({**done._asdict(), "extractor": extractor, "retried": retried})
@@ -52,6 +61,13 @@ def command(wait: bool, directory: str | None, dry_run: bool, retry_parked: bool
     say(made if done.windows else _nothing(done))
     if done.notice:
         tell(done.notice)
+
+
+def _again(parts: App, project: str | None, choice: Choice, wait_s: float) -> Report:
+    """Read again what rules have read; without a model there is nothing to gain."""
+    if choice.model is None:
+        return Report(notice=f"no model is at work, so nothing is read again: {choice.why}")
+    return parts.close_windows(parts.windows_again(project), wait_s)
 
 
 def _nothing(done: Report) -> str:

@@ -68,8 +68,9 @@ class Piece(NamedTuple):
 class Window(NamedTuple):
     """Observations of one session in log order. ``agent``, ``session`` and ``project`` name where they come from.
 
-    ``lines`` are what the session's transcript holds beyond the last claim, in its order: the range ``transcript`` of
-    it; ``marks`` name the lines among the sources of the claim. A window may consist of lines alone.
+    ``redo`` is the claim that this reading takes the place of, empty for a first one. ``lines`` are what the
+    session's transcript holds beyond the last claim, in its order: the range ``transcript`` of it; ``marks`` name
+    the lines among the sources of the claim. A window may consist of lines alone.
     """
 
     agent: str
@@ -79,6 +80,7 @@ class Window(NamedTuple):
     lines: tuple[Spoken, ...] = ()
     transcript: Source | None = None
     marks: tuple[bytes, ...] = ()
+    redo: bytes = b""
 
     @property
     def sources(self) -> tuple[bytes, ...]:
@@ -222,4 +224,5 @@ def answer(
         "events": [draft.ordinal for draft in drafts],
         "transcript": window.transcript.payload() if window.transcript else None,
     }
-    return [*drafts, Draft(WINDOW_CONSOLIDATED, claim, ordinal=len(drafts))]
+    deps = (window.redo,) if window.redo else ()
+    return [*drafts, Draft(WINDOW_CONSOLIDATED, claim, len(drafts), deps)]

@@ -60,9 +60,10 @@ class Terms(NamedTuple):
 class Report(NamedTuple):
     """What one run did.
 
-    ``windows`` closed, ``memories`` formed, ``calls`` of a model; left open: ``small`` ones, those that ``wait`` for a
-    later boundary, ``parked`` ones, and those that ``failed`` now. ``notice`` tells why it stopped early, "" if it did
-    not. ``dropped`` counts what was refused of the answers.
+    ``windows`` closed, ``memories`` formed, ``calls`` of a model; left open: ``small`` ones, those that ``wait``
+    for a later boundary, ``parked`` ones, and those that ``failed`` now. ``notice`` tells why it stopped early, ""
+    if it did not. ``dropped`` counts what was refused of the answers, ``unjudged`` the pairs of memories that look
+    alike and that nobody judged.
     """
 
     windows: int = 0
@@ -73,6 +74,7 @@ class Report(NamedTuple):
     parked: int = 0
     failed: int = 0
     dropped: int = 0
+    unjudged: int = 0
     notice: str = ""
 
     def plus(self, **more: int) -> Report:
@@ -180,7 +182,8 @@ def _close(
         model_name=terms.model,
     )
     desk.append(answer(window, outcome.found, name, nonce, outcome.drafts))
-    return report.plus(windows=1, memories=len(outcome.found))
+    done = report.plus(windows=1, memories=len(outcome.found), unjudged=outcome.unjudged)
+    return done._replace(notice=outcome.failed.notice) if isinstance(outcome.failed, CapReached) else done
 
 
 class Estimate(NamedTuple):

@@ -100,6 +100,26 @@ def unclaimed(connection: sqlite3.Connection, session: str) -> list[tuple[str, i
     return [(str(name), int(offset), int(length)) for name, offset, length in connection.execute(sql, (session,))]
 
 
+class Claim(NamedTuple):
+    """An accepted claim: its id, whose window it closed, and the ids that it names."""
+
+    id: bytes
+    agent: str
+    session: str
+    project: str
+    sources: tuple[bytes, ...]
+
+
+def claims_by(connection: sqlite3.Connection, extractor: str) -> list[Claim]:
+    """Return the accepted claims of an extractor, the earliest first."""
+    sql = "select id, agent, session, project from claims where accepted and extractor = ? order by n"
+    found = []
+    for identity, agent, session, project in connection.execute(sql, (extractor,)).fetchall():
+        rows = connection.execute("select source from claimed where claim = ? order by source", (identity,))
+        found.append(Claim(bytes(identity), agent, session, project, tuple(bytes(source) for (source,) in rows)))
+    return found
+
+
 def named_by_claims(connection: sqlite3.Connection, sources: Sequence[bytes]) -> set[bytes]:
     """Return those of these sources (observations, or marks of lines) that an accepted claim names."""
     found: set[bytes] = set()
