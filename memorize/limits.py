@@ -43,6 +43,10 @@ LATE_MARK_S: Final = 30
 LEAN_CHILD_S_MAX: Final = 1.5
 ANSWER_BYTES_MAX: Final = 9_500
 
+# A session that goes on for days is consolidated at the end of a turn once so much is open: a crash, or a start of
+# another session beside it, should not find a day's work unread.
+STOP_OBSERVATIONS_MIN: Final = 60
+
 # Recall.
 HALF_LIFE_DAYS: Final = 14.0
 CONTEXT_TOKENS: Final = 1_500

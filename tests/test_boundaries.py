@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memorize.bootstrap import App, open_app
+from memorize.limits import STOP_OBSERVATIONS_MIN
 from memorize.log.lock import Lock
 from memorize.model import OBSERVED_PROMPT, PROJECT_LINKED, PROJECT_SEEN, WINDOW_CONSOLIDATED
 from tests.index.test_place import git
@@ -65,6 +66,18 @@ def test_a_session_that_goes_on_is_left_alone(app: App, project: Path) -> None:
     drop(app, "SessionEnd", project, session_id="ends", reason="other")
     work(app)
     assert [one.session for one in app.open_windows()] == ["runs"]
+
+
+def test_a_long_session_is_read_at_the_end_of_a_turn_without_being_over(app: App, project: Path) -> None:
+    work(app)
+    for number in range(STOP_OBSERVATIONS_MIN - 1):
+        drop(app, "UserPromptSubmit", project, prompt=f"단계 {number}: We decided on step {number}.")
+    work(app)
+    assert claims(app) == 0
+    drop(app, "Stop", project, last_assistant_message="Done so far.")
+    work(app)
+    assert claims(app) == 1
+    assert app.open_windows() == []
 
 
 def test_a_rebuilt_index_numbers_anew_and_no_boundary_is_lost(app: App, project: Path) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from memorize import agents, model, reading
+from memorize import agents, limits, model, reading
 from memorize import config as settings
 from memorize.agents import briefing
 from memorize.bootstrap.store import Store
@@ -281,7 +281,14 @@ class App(Store):
         if self._looked is None or self._looked[0] != latest[0]:
             # Another index numbers its events anew.
             self.catch_up, self._looked = True, latest
-        ended = unclaimed.boundaries(self.reader(drain=False).connection, self._looked[1])
+        connection = self.reader(drain=False).connection
+        ended = unclaimed.boundaries(connection, self._looked[1])
+        if going_on := unclaimed.answered(connection, self._looked[1]) - ended:
+            ended |= {
+                (one.agent, one.session)
+                for one in self.open_sessions(going_on)
+                if one.observations >= limits.STOP_OBSERVATIONS_MIN
+            }
         if self.catch_up:
             ended |= self._ended_sessions()
         found = self.consolidate(ended, observations_min=self.config.observations_min).windows if ended else 0

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgpack
 
-from memorize.model import SESSION_CLOSED, SESSION_OPENED
+from memorize.model import OBSERVED_REPLY, SESSION_CLOSED, SESSION_OPENED
 
 _IN_MAX: Final = 500
 # The index by session leaves out events without one, and SQLite takes it only when a query says so, too.
@@ -89,6 +89,13 @@ def boundaries(connection: sqlite3.Connection, after: int) -> set[tuple[str, str
         where e.n > ? and e.session <> '' and e.kind in (?, ?)"""
     rows = connection.execute(sql, (after, SESSION_OPENED, SESSION_CLOSED))
     return {(str(agent), str(session)) for agent, session in rows}
+
+
+def answered(connection: sqlite3.Connection, after: int) -> set[tuple[str, str]]:
+    """Return (agent, session) of the sessions in which a turn ended in events that came after one."""
+    sql = """select distinct s.agent, s.session from events e join sessions s on s.session = e.session
+        where e.n > ? and e.session <> '' and e.kind = ?"""
+    return {(str(agent), str(session)) for agent, session in connection.execute(sql, (after, OBSERVED_REPLY))}
 
 
 def unclaimed(connection: sqlite3.Connection, session: str) -> list[tuple[str, int, int]]:
