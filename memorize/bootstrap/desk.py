@@ -9,13 +9,12 @@ from memorize.bootstrap.store import Store
 from memorize.consolidate.attempts import Attempts
 from memorize.consolidate.login import Choice, Extractors
 from memorize.consolidate.meter import MeterFile
-from memorize.consolidate.neighbours import Neighbours
+from memorize.consolidate.neighbours import Neighbours, side_of
 from memorize.consolidate.prompt import Offered
 from memorize.consolidate.reconcile import Memory
 from memorize.consolidate.spend import Caps, Meter
 from memorize.consolidate.windows import Window
 from memorize.consolidate.worker import Report, Terms, run
-from memorize.index.groups import load
 from memorize.index.query import Query
 from memorize.model import OBSERVED_PROMPT, SCOPES, Draft
 from memorize.recall import search
@@ -49,11 +48,12 @@ class Desk:
         query = Query(reader.connection)
         now = self._store.clock.wall_ms()
         hits = search.search(query, text, [window.project], SCOPES, now, _OFFERED_MAX).hits
-        return [self._offer(hit.row.id) for hit in hits]
-
-    def _offer(self, identity: bytes) -> Offered:
-        group = load(self._store.reader(drain=False).connection, identity)
-        return Offered(group.id, group.kind, group.scope, group.text, group.trust)
+        found = ((hit.row.id, side_of(reader, hit.row.id)) for hit in hits)
+        return [
+            Offered(identity, side.kind, side.scope, side.text, side.trust, side.obsolete_when)
+            for identity, side in found
+            if side is not None
+        ]
 
     def told(self, window: Window) -> frozenset[bytes]:
         """Return the memories that the window's session was told since its last compaction."""
