@@ -26,6 +26,8 @@ def former_key(connection: sqlite3.Connection, device: str, place: Place) -> str
     old = str(row[0]) if row else ""
     if not old or old == place.project or _linked_once(connection, old, place.project):
         return ""
+    if connection.execute("select 1 from projects where key = ?", (old,)).fetchone() is None:
+        return ""  # every place is told together with its project: this one is a damaged value
     keys = family(connection, old)
     if place.project in keys:
         return ""

@@ -26,7 +26,7 @@ READING = (
     ("pack", "refund"),
     ("consolidate", "--dry-run"),
 )
-ROUNDS = count("damaged indexes, each asked by every reading verb", quick=8, full=150)
+ROUNDS = count("damaged indexes, each asked by every reading verb", quick=8, full=40)
 
 
 @pytest.fixture
