@@ -1,0 +1,129 @@
+"""What flows between replicas, and what exchange needs of a replica. Nothing here knows what an event means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+ID_SPACE: Final = 2**256
+
+# (lamport, id): the one order in which events are compared and sent.
+Key = tuple[int, bytes]
+# Below and above every key; bounds of a range are [low, high).
+LOWEST: Final[Key] = (0, b"")
+HIGHEST: Final[Key] = (2**64, b"")
+
+
+class Envelope(NamedTuple):
+    """One event as bytes. ``body`` None: it was erased, or is not held; then only the header travels."""
+
+    id: bytes
+    lamport: int
+    header: bytes
+    body: bytes | None
+    signature: bytes = b""
+
+    @property
+    def key(self) -> Key:
+        """Where the event stands in the order."""
+        return (self.lamport, self.id)
+
+
+class SetDigest(NamedTuple):
+    """How many events, and the sum of their ids mod 2^256. Equal digests mean equal sets."""
+
+    count: int
+    total: int
+
+    def __add__(self, other: object) -> SetDigest:
+        """Return the digest of two sets that share no event."""
+        if not isinstance(other, SetDigest):
+            return NotImplemented
+        return SetDigest(self.count + other.count, (self.total + other.total) % ID_SPACE)
+
+
+EMPTY: Final = SetDigest(0, 0)
+
+
+class Head(NamedTuple):
+    """How far a writer's events are held without a gap or a twin: all of 1..``seq``, the last one being ``id``."""
+
+    writer: bytes
+    seq: int
+    id: bytes
+
+
+class Span(NamedTuple):
+    """A run of one writer's events, ``low`` to ``high``, both included."""
+
+    writer: bytes
+    low: int
+    high: int
+
+
+class Received(NamedTuple):
+    """What became of envelopes. ``new``: written; ``bodies``: known ones that got their body; ``known``: nothing new.
+
+    ``bad``: not what they claim to be, dropped. ``stripped``: written without the body, which is erased here.
+    """
+
+    new: int = 0
+    bodies: int = 0
+    known: int = 0
+    bad: int = 0
+    stripped: int = 0
+
+    def plus(self, other: Received) -> Received:
+        """Return both together."""
+        return Received(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Holding(Protocol):
+    """The events of one replica. Ranges and digests leave out those of which only the header is known."""
+
+    def digest(self) -> SetDigest:
+        """Return the set digest."""
+        ...
+
+    def range_digest(self, low: Key, high: Key) -> SetDigest:
+        """Return the digest of the events from ``low`` up to, not including, ``high``."""
+        ...
+
+    def keys(self, low: Key, high: Key, limit: int) -> list[Key]:
+        """Return the first ``limit`` keys of a range in ascending order."""
+        ...
+
+    def bounds(self, low: Key, high: Key, parts: int) -> list[Key]:
+        """Return at most ``parts - 1`` keys that cut a range into about equally large parts, ascending."""
+        ...
+
+    def heads(self) -> list[Head]:
+        """Return the head of every writer whose events are held whole, in order of the writer."""
+        ...
+
+    def spans(self) -> Mapping[bytes, tuple[bytes, list[Span]]]:
+        """Return writer -> (replica, runs of events held with their body or erased), for every writer."""
+        ...
+
+    def after(self, head: Head, limit_bytes: int) -> list[Envelope]:
+        """Return events of a writer after a head in order, at most about so many bytes of them.
+
+        Empty when this replica does not hold exactly that event, or none after it. seq 0: from the beginning.
+        """
+        ...
+
+    def of_spans(self, spans: Sequence[Span]) -> Iterator[Envelope]:
+        """Return the events in these runs, twins included, in the order of (lamport, id) within each run."""
+        ...
+
+    def get(self, ids: Iterable[bytes]) -> Iterator[Envelope]:
+        """Return these events as far as they are held."""
+        ...
+
+    def own(self, writers: Collection[bytes]) -> frozenset[bytes]:
+        """Return those of the writers whose events this state directory wrote itself, in whatever incarnation."""
+        ...
+
+    def receive(self, envelopes: Iterable[Envelope]) -> Received:
+        """Verify events, write them durably and index them. Raises Busy, CannotWrite, CannotRead."""
+        ...
