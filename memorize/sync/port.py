@@ -32,14 +32,12 @@ class Envelope(NamedTuple):
 class SetDigest(NamedTuple):
     """How many events, and the sum of their ids mod 2^256. Equal digests mean equal sets."""
 
-    count: int
+    events: int
     total: int
 
-    def __add__(self, other: object) -> SetDigest:
+    def plus(self, other: SetDigest) -> SetDigest:
         """Return the digest of two sets that share no event."""
-        if not isinstance(other, SetDigest):
-            return NotImplemented
-        return SetDigest(self.count + other.count, (self.total + other.total) % ID_SPACE)
+        return SetDigest(self.events + other.events, (self.total + other.total) % ID_SPACE)
 
 
 EMPTY: Final = SetDigest(0, 0)
