@@ -23,7 +23,9 @@ from memorize.model import Event
 from memorize.paths import Home
 
 # Generous: a machine may be busy, and nothing here is about speed.
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
+# A machine that stalls for seconds makes a hook give up before it has started a daemon; the next one does.
+WAKE_S = 20.0
 DECISION = "환불은 결제의 멱등 키를 다시 쓰기로 했다"
 PROMPT = f"{DECISION}. We decided to use pnpm for the checkout workspace. Never call npm in this repository."
 QUESTION = "checkout workspace: pnpm or npm?"
@@ -75,6 +77,18 @@ class Place:
     def running(self) -> life.Running:
         found = life.wait_until_up(self.home, PATIENCE_S)
         assert found is not None, "the daemon did not come up"
+        return found
+
+    def woken_by(self, call: Callable[[], object]) -> life.Running:
+        """Have hooks start a daemon, and wait for it."""
+
+        def woken() -> life.Running | None:
+            (self.home.hook / "started").unlink(missing_ok=True)
+            call()
+            return life.wait_until_up(self.home, WAKE_S)
+
+        found = until(woken, "a daemon that a hook starts")
+        assert isinstance(found, life.Running)
         return found
 
     def end(self) -> None:

@@ -179,22 +179,27 @@ def test_what_another_version_says_of_itself_is_understood_as_far_as_it_goes(
 
 
 def test_whoever_starts_a_daemon_meets_the_end_of_its_output_at_once(place: Place) -> None:
-    stray, ours = os.pipe()
-    os.set_inheritable(ours, True)
-    command = [sys.executable, "-I", "-S", str(place.home.hook_program), "claude", "SessionStart"]
-    started = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=place.project,
-        pass_fds=(ours,),
-    )
-    os.close(ours)
-    started.communicate(place.payload("SessionStart", "s", source="startup"), timeout=PATIENCE_S)
-    with os.fdopen(stray, "rb") as end:
-        assert end.read() == b""
-    assert place.running().pid != started.pid
+    pids = []
+
+    def call() -> None:
+        stray, ours = os.pipe()
+        os.set_inheritable(ours, True)
+        command = [sys.executable, "-I", "-S", str(place.home.hook_program), "claude", "SessionStart"]
+        started = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=place.project,
+            pass_fds=(ours,),
+        )
+        os.close(ours)
+        started.communicate(place.payload("SessionStart", "s", source="startup"), timeout=PATIENCE_S)
+        pids.append(started.pid)
+        with os.fdopen(stray, "rb") as end:
+            assert end.read() == b""
+
+    assert place.woken_by(call).pid not in pids
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc to look into a process")
@@ -212,7 +217,7 @@ def test_a_daemon_keeps_nothing_of_the_agent_that_started_it(
         monkeypatch.setenv(name, "/secret-of-the-agent")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     if by == "hook":
-        place.hook("SessionStart", "s", source="startup")
+        place.woken_by(lambda: place.hook("SessionStart", "s", source="startup"))
     else:
         life.start(place.home)
     process = Path("/proc") / str(place.running().pid)
@@ -248,8 +253,7 @@ def test_never_start_is_obeyed_and_taken_back(place: Place) -> None:
     place.hook("SessionStart", "s", source="startup")
     assert not (place.home.hook / "started").exists()
     follow_start(place.home, "on-demand")
-    place.hook("SessionStart", "s", source="startup")
-    assert place.running().version
+    assert place.woken_by(lambda: place.hook("SessionStart", "s", source="startup")).version
 
 
 def test_a_mark_against_daemons_that_a_person_made_stays(place: Place) -> None:
