@@ -127,11 +127,11 @@ def _write(fd: int, data: bytes) -> None:
             time.sleep(0.002)
 
 
-def _quiet(function, *args: object) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 (Callable: another file)
+def _quiet(function, *args: object):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 (types: another file)
     try:
-        function(*args)
+        return function(*args)
     except OSError:
-        pass
+        return None
 
 
 def _young(mark: str) -> bool:
@@ -267,8 +267,8 @@ def _ask(path: str, name: str, seconds: float) -> bytes:
 
 def _spawn(root: str, argv: "list[str]", out: int) -> int:
     # A child that holds none of our descriptors: an agent waits until the last copy of its pipes is closed.
-    for fd in range(3, 256):
-        _quiet(posix.set_inheritable, fd, False)
+    for fd in _quiet(posix.listdir, "/dev/fd") or range(256):
+        _quiet(posix.set_inheritable, int(fd), False)
     null = posix.open(_NULL, posix.O_RDWR)
     streams = [(posix.POSIX_SPAWN_DUP2, null if fd != 1 or out < 0 else out, fd) for fd in (0, 1, 2)]
     environ = {**posix.environ, b"MEMORIZE_HOME": _bytes(root)}

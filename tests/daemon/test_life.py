@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -178,12 +179,14 @@ def test_what_another_version_says_of_itself_is_understood_as_far_as_it_goes(
         assert life.is_older(found)
 
 
-def test_whoever_starts_a_daemon_meets_the_end_of_its_output_at_once(place: Place) -> None:
+@pytest.mark.parametrize("number", [3, 900])
+def test_whoever_starts_a_daemon_meets_the_end_of_its_output_at_once(place: Place, number: int) -> None:
     pids = []
 
     def call() -> None:
-        stray, ours = os.pipe()
-        os.set_inheritable(ours, True)
+        stray, low = os.pipe()
+        ours = fcntl.fcntl(low, fcntl.F_DUPFD, number)
+        os.close(low)
         command = [sys.executable, "-I", "-S", str(place.home.hook_program), "claude", "SessionStart"]
         started = subprocess.Popen(
             command,
