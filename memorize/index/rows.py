@@ -45,9 +45,9 @@ _INSERT_WORDS: Final = "insert into observation_fts(rowid, text, before) values(
 _PUT_SESSION: Final = f"insert or replace into sessions values({','.join('?' * 17)})"
 _GET_SESSION: Final = "select * from sessions where session = ? and agent = ?"
 _PUT_WRITER: Final = """
-insert into writers values(?, ?, ?, ?, ?) on conflict(writer) do update set
+insert into writers values(?, ?, ?, ?, ?, ?) on conflict(writer) do update set
 first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq),
-events = events + excluded.events"""
+events = events + excluded.events, wall = max(wall, excluded.wall)"""
 _PUT_KIND: Final = """
 insert into kinds values(?, ?) on conflict(kind) do update set events = events + excluded.events"""
 _PUT_PROJECT: Final = """
@@ -157,10 +157,14 @@ def _count(connection: sqlite3.Connection, batch: Sequence[Stored], events: Sequ
     """Count the events of every kind and writer, and those of the set digest."""
     connection.executemany(_PUT_KIND, Counter([row[3] for row in events]).items())
     seqs: dict[bytes, list[int]] = {}
+    walls: dict[bytes, int] = {}
     for row in events:
         seqs.setdefault(row[6], []).append(row[7])
+        walls[row[6]] = max(walls.get(row[6], 0), min(row[8], row[9]))
     replicas = {stored.event.header.writer: stored.event.header.replica for stored in batch}
-    writers = [(writer, replicas[writer], min(found), max(found), len(found)) for writer, found in seqs.items()]
+    writers = [
+        (writer, replicas[writer], min(found), max(found), len(found), walls[writer]) for writer, found in seqs.items()
+    ]
     connection.executemany(_PUT_WRITER, writers)
     ids = [row[2] for row in events if row[16]]
     meta.add(connection, "set", len(ids), sum([int.from_bytes(identity, "big") for identity in ids]))
@@ -196,8 +200,8 @@ class Telling:
         elif kind == model.MEMORY_JUDGED:
             self._judged(n, header, payload)
         elif kind == model.DEVICE_HELLO:
-            greeting = (header.replica, string(payload, "device"))
-            self._connection.execute("insert or ignore into replicas values(?, ?)", greeting)
+            told = (string(payload, name) for name in ("device", "name", "platform", "version"))
+            self._connection.execute("insert or ignore into replicas values(?, ?, ?, ?, ?)", (header.replica, *told))
 
     def write(self) -> None:
         """Write the rows collected so far."""

@@ -19,7 +19,7 @@ from memorize.index.damage import GuardedConnection
 from memorize.index.damage import guard as guard
 
 # Raise it with every change of a table, or of what is written to one: an index of another version is built again.
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 _CACHE_KIB: Final = 32 * 1024
 # Checkpoint every 16 MiB: the pages of the random-keyed indexes are then written once for many batches.
 _CHECKPOINT_PAGES: Final = 4000
@@ -42,8 +42,9 @@ create unique index events_order on events(lamport, id);
 create index events_id on events(id8);
 create index events_nonce on events(nonce8) where nonce8 is not null;
 create index events_session on events(session, lamport) where session <> '';
+-- wall: the latest one of its events, for showing only.
 create table writers(writer blob primary key, replica blob not null, first_seq integer not null,
-  last_seq integer not null, events integer not null) without rowid;
+  last_seq integer not null, events integer not null, wall integer not null) without rowid;
 
 create table kinds(kind text primary key, events integer not null) without rowid;
 
@@ -103,8 +104,9 @@ create table projects(key text primary key, root text not null, name text not nu
 create index projects_root on projects(root);
 create table places(device text not null, path text not null, project text not null, lamport integer not null,
   id blob not null, primary key(device, path)) without rowid;
--- Which replicas were or are incarnations of a device, by their greetings.
-create table replicas(replica blob primary key, device text not null) without rowid;
+-- Which replicas were or are incarnations of a device, and what it told of itself, by their greetings.
+create table replicas(replica blob primary key, device text not null, name text not null, platform text not null,
+  version text not null) without rowid;
 create table identities(project text not null, kind text not null, value text not null,
   primary key(project, kind, value)) without rowid;
 create table sessions(
