@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Device(NamedTuple):
-    """One machine of the person. ``last``: wall time in ms of its latest event that is held."""
+    """One machine of the person. ``last``: the latest wall time in ms of its events, as its clock had it."""
 
     id: str
     name: str

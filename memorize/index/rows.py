@@ -160,7 +160,7 @@ def _count(connection: sqlite3.Connection, batch: Sequence[Stored], events: Sequ
     walls: dict[bytes, int] = {}
     for row in events:
         seqs.setdefault(row[6], []).append(row[7])
-        walls[row[6]] = max(walls.get(row[6], 0), min(row[8], row[9]))
+        walls[row[6]] = max(walls.get(row[6], 0), row[8])
     replicas = {stored.event.header.writer: stored.event.header.replica for stored in batch}
     writers = [
         (writer, replicas[writer], min(found), max(found), len(found), walls[writer]) for writer, found in seqs.items()
