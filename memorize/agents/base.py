@@ -63,6 +63,27 @@ class Place(Protocol):
 Locate = Callable[[str], Place]
 
 
+class Target(NamedTuple):
+    """A file that is about to be written: its path in the checkout that it lies in, and that checkout's branch."""
+
+    path: str
+    branch: str
+
+
+class Intent(NamedTuple):
+    """Who is about to do what, and where. ``command`` is empty where no shell is asked, ``targets`` where no file is.
+
+    ``cwd`` is the working directory, absolute.
+    """
+
+    agent: str
+    session: str
+    cwd: str
+    place: Place
+    command: str = ""
+    targets: tuple[Target, ...] = ()
+
+
 class Found(NamedTuple):
     """What was seen of an agent on this machine. ``root`` is its directory of settings, ``program`` its command."""
 
@@ -132,6 +153,10 @@ class Agent(Protocol):
 
     def parse(self, capture: Capture, locate: Locate) -> list[Draft]:
         """Return what a hook call tells. Raises ``Unreadable`` when its payload cannot be read."""
+        ...
+
+    def intent(self, capture: Capture, locate: Locate) -> Intent | None:
+        """Return what the call before a tool is about to do. Raises ``Unreadable`` as ``parse`` does."""
         ...
 
     def boundary(self, capture: Capture) -> str | None:

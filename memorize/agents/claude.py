@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memorize.agents import answer, claude_transcript, edit, payload, transcripts, turns
-from memorize.agents.base import Edit, Entry, Found, Line, Locate, directory, program_on_path
+from memorize.agents.base import Edit, Entry, Found, Intent, Line, Locate, directory, program_on_path
 from memorize.agents.programs import words
 from memorize.agents.turns import Change, Turn
 from memorize.log.spool import Unreadable
@@ -16,6 +16,7 @@ from memorize.model import Capture, Draft
 name: Final = "claude"
 title: Final = "Claude Code"
 
+_SHELL: Final = "Bash"
 _EDITORS: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 # The agent's own bookkeeping and its readers. A question to the person and a plan agreed on are kept: both are answers.
 _IGNORED: Final = words("""
@@ -79,10 +80,24 @@ def _drafts(at: Turn, event: str, call: Mapping[str, Any]) -> list[Draft]:
     return []
 
 
+def intent(capture: Capture, locate: Locate) -> Intent | None:
+    """Return which command or which file a call before a tool is about. Raises ``Unreadable``."""
+    if capture.event != "PreToolUse":
+        return None
+    call = payload.read(capture)
+    tool, given = payload.text_of(call, "tool_name"), payload.map_of(call, "tool_input")
+    at = turns.turn(name, call, locate) if tool == _SHELL or tool in _EDITORS else None
+    if at is None:
+        return None
+    if tool == _SHELL:
+        return turns.intent(at, payload.text_of(given, "command"))
+    return turns.intent(at, paths=[payload.text_of(given, "file_path", "notebook_path")])
+
+
 def _used(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
     tool, given = payload.text_of(call, "tool_name"), payload.map_of(call, "tool_input")
     result = payload.map_of(call, "tool_response")
-    if tool == "Bash":
+    if tool == _SHELL:
         output = "\n".join(
             part for part in (payload.text_of(result, "stdout"), payload.text_of(result, "stderr")) if part
         )
@@ -98,7 +113,7 @@ def _used(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
 
 def _failed(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
     tool, error = payload.text_of(call, "tool_name"), payload.text_of(call, "error")
-    if tool == "Bash":
+    if tool == _SHELL:
         return turns.command(at, payload.text_of(payload.map_of(call, "tool_input"), "command"), error, False)
     if tool in _EDITORS or tool in _IGNORED:  # an edit that did not happen
         return []

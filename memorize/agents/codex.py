@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memorize.agents import answer, codex_transcript, edit, patch, payload, transcripts, turns
-from memorize.agents.base import Edit, Entry, Found, Line, Locate, directory, program_on_path
+from memorize.agents.base import Edit, Entry, Found, Intent, Line, Locate, directory, program_on_path
 from memorize.agents.programs import words
 from memorize.agents.turns import Change, Turn
 from memorize.log.spool import Unreadable
@@ -72,6 +72,20 @@ def _drafts(at: Turn, event: str, call: Mapping[str, Any]) -> list[Draft]:
         case "PostToolUse":
             return _used(at, call)
     return []
+
+
+def intent(capture: Capture, locate: Locate) -> Intent | None:
+    """Return which command or which files a call before a tool is about. Raises ``Unreadable``."""
+    if capture.event != "PreToolUse":
+        return None
+    call = payload.read(capture)
+    tool, command = payload.text_of(call, "tool_name"), _command(call)
+    at = turns.turn(name, call, locate) if tool in (_SHELL, _PATCH) else None
+    if at is None:
+        return None
+    folder = patch.intercepted(command) if tool == _SHELL else ""
+    paths = [change.path for change in _changes(command, folder or "")] if _PATCH in command or tool == _PATCH else []
+    return turns.intent(at, command if tool == _SHELL and folder is None else "", paths)
 
 
 def _command(call: Mapping[str, Any]) -> str:

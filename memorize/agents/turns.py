@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from memorize import limits, model
 from memorize.agents import payload, shell
-from memorize.agents.base import Locate, Place
+from memorize.agents.base import Intent, Locate, Place, Target
 from memorize.agents.programs import words
 from memorize.model import Draft
 
@@ -88,6 +88,7 @@ def opened(at: Turn, source: str, transcript: str, used_model: str) -> list[Draf
     place = at.place
     session = {
         **at.common(),
+        "root": payload.plain(place.root),
         "source": payload.plain(source),
         "transcript": payload.plain(transcript),
         "model": payload.plain(used_model),
@@ -127,7 +128,7 @@ def edits(at: Turn, changes: Iterable[Change], first: int = 0) -> list[Draft]:
     """Return a draft for each changed file whose place allows it, with ordinals from ``first`` on."""
     drafts = []
     for ordinal, change in enumerate(list(changes)[:_EDITS_MAX], first):
-        found = _located(at, change.path)
+        found = located(at, change.path)
         if found is None:
             continue
         place, path = found
@@ -142,7 +143,17 @@ def edits(at: Turn, changes: Iterable[Change], first: int = 0) -> list[Draft]:
     return drafts
 
 
-def _located(at: Turn, path: str) -> tuple[Place, str] | None:
+def intent(at: Turn, command: str = "", paths: Iterable[str] = ()) -> Intent | None:
+    """Return the intent of a call before a tool; None when it is neither to run a command nor to write a file."""
+    found = (located(at, path) for path in list(paths)[:_EDITS_MAX])
+    targets = tuple(Target(path, payload.plain(place.branch)) for place, path in filter(None, found))
+    command = payload.plain(command)
+    if not targets and not command.strip():
+        return None
+    return Intent(at.agent, at.session, at.cwd, at.place, command, targets)
+
+
+def located(at: Turn, path: str) -> tuple[Place, str] | None:
     """Return the place of a file and its path relative to the top of its checkout; None where capture is off.
 
     A file of another project keeps its absolute path, and one of another worktree is named as that worktree names it.
