@@ -190,6 +190,41 @@ class MeterDamaged(Problem):
     hint = "move the file away; what was counted in it, today's calls too, then starts at nothing"
 
 
+class BadKeyLine(Problem):
+    """This is no key line of memorize: {detail}. Nothing was changed."""
+
+    exit = 50
+    hint = 'print the line on the other device with "memorize key export" and give it whole on standard input'
+
+
+class KeysDamaged(Problem):
+    """The keys in {path} cannot be used: {detail}. Nothing was changed; capture and recall need no key."""
+
+    exit = 51
+    hint = 'move the file away and run "memorize key import" with the line of another device'
+
+
+class BadTarget(Problem):
+    """Nothing can be synced with {what}: {detail}."""
+
+    exit = 40
+    hint = "memorize sync add folder PATH, or memorize sync add ssh://host"
+
+
+class UnknownTarget(Problem):
+    """{what} is not among what this device syncs with."""
+
+    exit = 41
+    hint = "memorize sync status   (shows what was added)"
+
+
+class NotSynced(Problem):
+    """{count} of {total} could not be synced; nothing is lost, and the next round tries again: {detail}"""
+
+    exit = 42
+    hint = "mend what it says; memorize sync status shows the rest"
+
+
 class Deferred(Exception):
     """What was given is kept in the spool, but could not be taken in now: ``reason`` tells why.
 

@@ -81,6 +81,11 @@ class Home:
         return self.root / "extractor.json"
 
     @property
+    def sync(self) -> Path:
+        """The folders and devices to sync with."""
+        return self.root / "sync.json"
+
+    @property
     def locks(self) -> Path:
         """OS locks; never unlinked."""
         return self.root / "locks"

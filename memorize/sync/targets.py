@@ -1,0 +1,78 @@
+"""Where this device syncs to: what the person configured, in ``sync.json`` of the state directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from memorize.errors import BadTarget, CannotRead, CannotWrite
+from memorize.log.files import Files, replace_file
+from memorize.paths import Home
+
+FOLDER: Final = "folder"
+SSH: Final = "ssh"
+KINDS: Final = (FOLDER, SSH)
+_FORMAT: Final = 1
+_BYTES_MAX: Final = 1 << 20
+_SCHEME: Final = "ssh://"
+# A user, host, port and program of an ssh address; none may look like an option.
+_ADDRESS: Final = re.compile(r"ssh://(?:[\w.+][\w.+-]*@)?(?:[\w.][\w.-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[^\s]*)?")
+
+
+class Target(NamedTuple):
+    """One place to sync with: ``kind`` is folder or ssh, ``where`` an absolute path or an address."""
+
+    kind: str
+    where: str
+
+    @property
+    def label(self) -> str:
+        """What it is called on the screen."""
+        return f"folder {self.where}" if self.kind == FOLDER else self.where
+
+
+def parse(words: Sequence[str], home: Path) -> Target:
+    """Return the target that a person gave as words: ``folder PATH``, or an address ``ssh://host``.
+
+    Raises BadTarget for anything else, and for a folder that cannot be one: inside the state directory, or around it.
+    """
+    if len(words) == 1 and words[0].startswith(_SCHEME):
+        if not _ADDRESS.fullmatch(words[0]):
+            raise BadTarget(what=words[0], detail="an address is ssh://[user@]host[:port][/path/of/memorize]")
+        return Target(SSH, words[0])
+    if len(words) != 2 or words[0] != FOLDER or not words[1].strip():
+        raise BadTarget(what=" ".join(words), detail='give "folder PATH" or "ssh://host"')
+    path = Path(os.path.abspath(Path(words[1]).expanduser()))  # noqa: PTH100 - links stay as the person gave them
+    inside, around = path.resolve(), home.resolve()
+    if inside == around or inside in around.parents or around in inside.parents:
+        raise BadTarget(what=str(path), detail="the folder and the state directory must not lie in one another")
+    return Target(FOLDER, str(path))
+
+
+def load(home: Home, files: Files) -> tuple[Target, ...]:
+    """Return the configured targets in their order. Raises CannotRead for a file that cannot be understood."""
+    try:
+        raw = files.read(str(home.sync), _BYTES_MAX)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise CannotRead(path=home.sync, detail=error.strerror or error) from error
+    try:
+        found: Any = json.loads(raw)
+        pairs = [(one["kind"], one["where"]) for one in found["targets"]]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CannotRead(path=home.sync, detail=f"not what it should be: {error}") from error
+    return tuple(Target(kind, where) for kind, where in pairs if kind in KINDS and isinstance(where, str))
+
+
+def save(home: Home, files: Files, targets: Sequence[Target]) -> None:
+    """Write the targets. Raises CannotWrite."""
+    told = {"format": _FORMAT, "targets": [one._asdict() for one in targets]}
+    try:
+        replace_file(files, str(home.sync), (json.dumps(told, ensure_ascii=False, indent=1) + "\n").encode())
+    except OSError as error:
+        raise CannotWrite(path=home.sync, detail=error.strerror or error) from error
