@@ -60,5 +60,24 @@ MODEL_DEADLINE_S: Final = 180
 CALLS_PER_DAY: Final = 24
 TOKENS_PER_DAY: Final = 400_000
 
+# Packs: 64 MiB is the largest that is made; what others made is read up to four times that. Unpacked it is never whole
+# in memory, so the bound on that only stops a stream that would not end.
+PACK_BYTES_MAX: Final = 256 * 1024 * 1024
+PACK_PLAIN_BYTES_MAX: Final = 8 * 1024 * 1024 * 1024
+
 # Daemon.
 IDLE_EXIT_S: Final = 30 * 60
+
+# Peers. A frame is what one side must hold at once; before the other side has proved the store key it gets little. A
+# turn bounds what a side that reads slowly holds up, and how long a lost connection can have been for nothing.
+PEER_FRAME_BYTES_MAX: Final = 1024 * 1024
+PEER_GREETING_BYTES_MAX: Final = 64 * 1024
+PEER_EVENTS_BYTES: Final = 512 * 1024
+PEER_TURN_BYTES: Final = 4 * 1024 * 1024
+PEER_RANGES_BYTES: Final = 2 * 1024 * 1024
+# Ids, heads and ranges that one turn of the other side may name.
+PEER_ITEMS_MAX: Final = 400_000
+PEER_ROUNDS_MAX: Final = 8
+# No descent through 2^64 Lamport numbers takes half as many turns.
+PEER_TURNS_MAX: Final = 64
+PEER_IDLE_S: Final = 120.0
