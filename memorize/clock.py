@@ -81,3 +81,24 @@ class FixedClock(NamedTuple):
     def zone_minutes(self) -> int:
         """UTC."""
         return 0
+
+
+_STEPS = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
+
+
+def ago(then_ms: int, now_ms: int) -> str:
+    """Return ``4 min ago``; what lies in the future is ``now``."""
+    span = lasting(now_ms - then_ms)
+    return f"{span} ago" if span else "now"
+
+
+def lasting(ms: int) -> str:
+    """Return a span of time in a person's words, ``4 min``; less than two seconds are none."""
+    amount = max(0, ms) // 1000
+    if amount < 2:
+        return ""
+    for size, unit in _STEPS:
+        if amount < size:
+            return f"{amount} {unit}"
+        amount //= size
+    return f"{amount} y"

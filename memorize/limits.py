@@ -55,6 +55,14 @@ EPISODES_MAX: Final = 3
 HITS_MAX: Final = 5
 MEMORY_TEXT_CHARS_MAX: Final = 2_000
 
+# Sessions side by side. One that said nothing for so long is not at work any more; of another device that is reckoned
+# from the last that was heard of it, and what was heard longer ago than a working day is no news. An edit that was
+# announced and never reported (refused, or the agent died) is soon forgotten.
+LIVE_S: Final = 30 * 60
+NEWS_S_MAX: Final = 12 * 3600
+ANNOUNCED_S: Final = 5 * 60
+WARNINGS_MAX: Final = 4
+
 # Models. Real extractions took half a minute and more; the caps are what a busy day needs, and no more.
 MODEL_DEADLINE_S: Final = 180
 CALLS_PER_DAY: Final = 24
