@@ -78,6 +78,10 @@ class Store:
             raise SyncedHome(path=self.home.root, tool=tool)
         return load_or_renew(self.home, self.files, self.clock)
 
+    def renamed(self, identity: Identity) -> None:
+        """Take over an identity that was changed on disk by this process."""
+        self.__dict__["identity"] = identity  # what ``cached_property`` looks at
+
     @cached_property
     def _device(self) -> str:
         try:

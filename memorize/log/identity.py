@@ -29,6 +29,13 @@ _IDS: Final = ("store", "device", "replica", "writer", "boot")
 _MACHINE_FILES: Final = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
+# Why a replica is renewed when events of it come back that its log does not hold.
+KNOWN_ELSEWHERE: Final = (
+    "another device or a folder held events of this replica that were not here, so this state directory is a copy or"
+    " was restored from a backup; they were taken in, nothing is lost"
+)
+
+
 class Note(NamedTuple):
     """One renewal, for ``doctor``: when (wall ms) and why."""
 
@@ -107,6 +114,29 @@ def renew_writer(home: Home, files: Files, clock: Clock, identity: Identity, why
 def renew_replica(home: Home, files: Files, clock: Clock, identity: Identity, why: str) -> Identity:
     """Return the identity with a new replica and writer, saved: others know more of this one than it does. OSError."""
     return _save_new(home, files, _new_writer(identity, clock, why)._replace(replica=random_id()))
+
+
+def enter_store(home: Home, files: Files, clock: Clock, store: bytes) -> Identity:
+    """Have the state directory write to another store from now on; the writer is new, so a segment is of one store.
+
+    Its key must lie in ``keys`` already. Nothing happens when it writes there. Raises Busy, CannotRead, CannotWrite.
+    """
+    # Between two batches: a writing ingester that renews itself after an error would put the old store back.
+    with files.lock(str(home.locks / "ingest"), _LOCK_WAIT_S), files.lock(str(home.locks / "identity"), _LOCK_WAIT_S):
+        try:
+            found = _load(home, files)
+        except OSError as error:
+            raise CannotRead(path=str(home.identity), detail=error.strerror or str(error)) from error
+        if found is None:
+            raise CannotRead(path=str(home.identity), detail="there is no identity yet, or it is damaged")
+        if found.store == store:
+            return found
+        entered = _new_writer(found, clock, f"joined store {store.hex()}")._replace(store=store)
+        try:
+            save(home, files, entered)
+        except OSError as error:
+            raise CannotWrite(path=str(home.identity), detail=error.strerror or str(error)) from error
+    return entered
 
 
 def save(home: Home, files: Files, identity: Identity) -> None:
