@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from memorize import model
-from memorize.index import meta
+from memorize.index import commands, meta, working
 from memorize.index.text import document
 from memorize.model import Event, Header, Stored
 
@@ -42,7 +42,8 @@ FOLDABLE: Final = frozenset(
 
 _INSERT_EVENTS: Final = f"insert into events values({','.join('?' * 20)})"
 _INSERT_WORDS: Final = "insert into observation_fts(rowid, text, before) values(?, ?, ?)"
-_PUT_SESSION: Final = f"insert or replace into sessions values({','.join('?' * 17)})"
+_PUT_SESSION: Final = f"insert or replace into sessions values({','.join('?' * 18)})"
+_PUT_TOUCHED: Final = f"insert or ignore into touched values({','.join('?' * 10)})"
 _GET_SESSION: Final = "select * from sessions where session = ? and agent = ?"
 _PUT_WRITER: Final = """
 insert into writers values(?, ?, ?, ?, ?, ?) on conflict(writer) do update set
@@ -61,7 +62,7 @@ where (excluded.lamport, excluded.id) > (lamport, id)"""
 
 # Columns of a session while a batch is at work on it.
 _PROJECT, _DIR, _BRANCH, _HEAD, _OPENED, _CLOSED, _LAST, _TRANSCRIPT, _MODEL = range(2, 11)
-_DEVICE, _LAMPORT, _COUNT, _PROMPT, _PROMPT_LAMPORT, _COMPACTED = range(11, 17)
+_DEVICE, _LAMPORT, _COUNT, _PROMPT, _PROMPT_LAMPORT, _COMPACTED, _ROOT = range(11, 18)
 _EMPTY_PAYLOAD: Final[Mapping[str, Any]] = {}
 
 
@@ -180,7 +181,8 @@ class Telling:
         self._words: list[tuple[int, str, str]] = []
         self._sessions: dict[tuple[str, str], list[Any]] = {}
         self._latest: dict[tuple[str, str], tuple[Header, Mapping[str, Any]]] = {}
-        self._touched: list[tuple[str, str, int]] = []
+        self._touched: list[tuple[Any, ...]] = []
+        self._ran: list[tuple[int, str, int, bool | None]] = []
 
     def add(self, n: int, event: Event) -> None:
         """Take in one well-formed event with a body, with the number ``n``."""
@@ -197,6 +199,8 @@ class Telling:
             self._project_seen(event, payload)
         elif kind == model.CONTEXT_DELIVERED:
             self._delivered(n, payload)
+        elif kind == model.CONFLICT_WARNED:
+            self._warned(n, payload)
         elif kind == model.MEMORY_JUDGED:
             self._judged(n, header, payload)
         elif kind == model.DEVICE_HELLO:
@@ -213,7 +217,8 @@ class Telling:
         connection = self._connection
         connection.executemany(_INSERT_WORDS, self._words)
         connection.executemany(_PUT_SESSION, self._sessions.values())
-        connection.executemany("insert or ignore into touched values(?, ?, ?)", self._touched)
+        connection.executemany(_PUT_TOUCHED, self._touched)
+        connection.executemany("insert or ignore into ran values(?, ?, ?, ?)", self._ran)
 
     def _observed(self, n: int, header: Header, payload: Mapping[str, Any], text: str) -> None:
         session = self._session(header, payload)
@@ -227,8 +232,17 @@ class Telling:
             elif kind == model.OBSERVED_REPLY and session[_PROMPT_LAMPORT] < header.lamport:
                 before = session[_PROMPT]
         if kind == model.OBSERVED_EDIT and text:
-            self._touched.append((string(payload, "project"), string(payload, "path"), n))
+            self._edited(n, header, payload)
+        elif kind == model.OBSERVED_SHELL and text:
+            ok = payload.get("ok")
+            form = commands.number(text, string(payload, "dir"))
+            self._ran.append((n, string(payload, "project"), form, ok if type(ok) is bool else None))
         self._words.append((n, _day(header.wall // 900_000) + document(text[:WORDS_CHARS_MAX]), before))
+
+    def _edited(self, n: int, header: Header, payload: Mapping[str, Any]) -> None:
+        words = [string(payload, name) for name in ("project", "path", "agent", "session", "branch", "op")]
+        lines = [_count_of(payload, name) for name in ("added", "removed")]
+        self._touched.append((n, *words, *lines, max(0, min(header.wall, self._received))))
 
     def _session(self, header: Header, payload: Mapping[str, Any]) -> list[Any] | None:
         """Return the row of the session that the event belongs to, and remember what the latest event says of it."""
@@ -257,7 +271,7 @@ class Telling:
         if found is not None:
             row = list(found)
         else:
-            row = [agent, name, "", "", "", "", None, None, 0, "", "", header.replica, -1, 0, "", -1, -1]
+            row = [agent, name, "", "", "", "", None, None, 0, "", "", header.replica, -1, 0, "", -1, -1, ""]
         self._sessions[name, agent] = row
         return row
 
@@ -269,6 +283,7 @@ class Telling:
         if header.kind == model.SESSION_OPENED:
             row[_OPENED] = wall if row[_OPENED] is None else min(row[_OPENED], wall)
             row[_TRANSCRIPT] = string(payload, "transcript") or row[_TRANSCRIPT]
+            row[_ROOT] = string(payload, "root") or row[_ROOT]
             row[_MODEL] = string(payload, "model") or row[_MODEL]
             if payload.get("source") in _FORGETTING:
                 row[_COMPACTED] = max(row[_COMPACTED], header.lamport)
@@ -290,6 +305,13 @@ class Telling:
                 kind, value = (string({"": part}, "") for part in pair)
                 self._connection.execute("insert or ignore into identities values(?, ?, ?)", (key, kind, value))
 
+    def _warned(self, n: int, payload: Mapping[str, Any]) -> None:
+        session, items = string(payload, "session"), payload.get("items")
+        for item in items if session and isinstance(items, (list, tuple)) else ():
+            if isinstance(item, (list, tuple)) and [type(part) for part in item[:3]] == [str, str, bytes]:
+                mark = working.mark(string({"": item[0]}, ""), string({"": item[1]}, ""), item[2])
+                self._connection.execute("insert or ignore into delivered values(?, ?, ?)", (session, mark, n))
+
     def _judged(self, n: int, header: Header, payload: Mapping[str, Any]) -> None:
         verdict = payload.get("verdict")
         if verdict in model.VERDICTS and len(header.deps) >= 2:
@@ -301,6 +323,11 @@ class Telling:
         for item in items if session and isinstance(items, (list, tuple)) else ():
             if isinstance(item, (list, tuple)) and item and type(item[0]) is bytes:
                 self._connection.execute("insert or ignore into delivered values(?, ?, ?)", (session, item[0], n))
+
+
+def _count_of(payload: Mapping[str, Any], name: str) -> int:
+    value = payload.get(name)
+    return value if type(value) is int and 0 <= value <= INT_MAX else 0
 
 
 @lru_cache(maxsize=512)

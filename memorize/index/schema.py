@@ -113,11 +113,19 @@ create table sessions(
   agent text not null, session text not null, project text not null, dir text not null, branch text not null,
   head text not null, opened integer, closed integer, last integer not null, transcript text not null,
   model text not null, device blob not null, lamport integer not null, observations integer not null,
-  prompt text not null, prompt_lamport integer not null, compacted integer not null, primary key(session, agent)
+  prompt text not null, prompt_lamport integer not null, compacted integer not null, root text not null,
+  primary key(session, agent)
 ) without rowid;
 create index sessions_last on sessions(project, last);
-create table touched(project text not null, path text not null, n integer not null,
-  primary key(project, path, n)) without rowid;
+-- One row an edit; at is its wall time, never after its receipt.
+create table touched(n integer primary key, project text not null, path text not null, agent text not null,
+  session text not null, branch text not null, op text not null, added integer not null, removed integer not null,
+  at integer not null);
+create index touched_at on touched(project, at);
+-- One row a shell command, by a number made of its normal form (commands.py); ok is null when nobody told.
+create table ran(n integer primary key, project text not null, command integer not null, ok integer);
+create index ran_command on ran(project, command);
+-- What a session was told: ids of memories, and the marks of warnings (working.mark).
 create table delivered(session text not null, item blob not null, n integer not null,
   primary key(session, item, n)) without rowid;
 create table briefs(agent text not null, directory text not null, project text not null, record text not null,

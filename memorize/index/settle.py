@@ -85,6 +85,7 @@ def _put_erased(connection: sqlite3.Connection, erased: Iterable[bytes], numbers
         connection.execute("update foldable set payload = null where n = ?", (n,))
         connection.execute("delete from observation_fts where rowid = ?", (n,))
         connection.execute("delete from touched where n = ?", (n,))
+        connection.execute("delete from ran where n = ?", (n,))
         connection.execute("delete from delivered where n = ?", (n,))
         kind, session, lamport, is_held = connection.execute(
             "select kind, session, lamport, held from events where n = ?", (n,)

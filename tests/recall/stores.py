@@ -67,7 +67,7 @@ def query(memories: Iterable[Mapping[str, Any]]) -> Query:
 def session(base: sqlite3.Connection, name: str, agent: str, project: str = PROJECT, branch: str = "") -> None:
     """Add a session."""
     base.execute(
-        "insert into sessions values(?, ?, ?, '', ?, '', 0, null, 0, '', '', x'', 1, 0, '', 0, 0)",
+        "insert into sessions values(?, ?, ?, '', ?, '', 0, null, 0, '', '', x'', 1, 0, '', 0, 0, '')",
         (agent, name, project, branch),
     )
 
