@@ -53,6 +53,9 @@ CONTEXT_TOKENS: Final = 1_500
 STANDING_ITEMS_MAX: Final = 20
 EPISODES_MAX: Final = 3
 HITS_MAX: Final = 5
+# Rules at one command: more of them are read by nobody. Their text is put in front of every such command.
+RULES_MAX: Final = 6
+RULES_TOKENS: Final = 600
 MEMORY_TEXT_CHARS_MAX: Final = 2_000
 
 # Sessions side by side. One that said nothing for so long is not at work any more; of another device that is reckoned

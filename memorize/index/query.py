@@ -7,6 +7,7 @@ equal ranks are settled by the id, so that answers do not depend on the order in
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -201,6 +202,24 @@ class Query:
         for root in (*projects, ""):
             rows += self._shown("s.project_root = ? and s.pinned", (root,), now_ms, "s.rank desc, s.id desc", limit)
         return rows
+
+    def triggered(self, root: str, now_ms: int) -> list[tuple[Row, tuple[str, ...]]]:
+        """Return the memories with triggers of a project (root; "" = personal) and these, the newest event first."""
+        sql = (
+            f"select {_COLUMNS}, m.triggers from {_SHOWN} where s.project_root = ? and s.has_triggers and not s.review "
+            "and (s.expires_at is null or s.expires_at > ?) order by m.lamport desc, m.id desc"
+        )
+        found = self._db.execute(sql, (root, now_ms))
+        return [(_row(values[:-1]), tuple(json.loads(values[-1]))) for values in found]
+
+    def triggers(self, now_ms: int) -> tuple[str, ...]:
+        """Return every trigger that a memory of any project has."""
+        sql = (
+            "select distinct m.triggers from shown s join memories m on m.n = s.n where s.has_triggers "
+            "and not s.review and (s.expires_at is null or s.expires_at > ?)"
+        )
+        lists = [json.loads(cell) for (cell,) in self._db.execute(sql, (now_ms,))]
+        return tuple(sorted({name for names in lists for name in names}))
 
     def latest(self, projects: Sequence[str], now_ms: int, limit: int) -> list[Row]:
         """Return the newest summaries and progress notes of these projects, newest first."""

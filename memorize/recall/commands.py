@@ -1,0 +1,197 @@
+"""Which programs a command line runs, with which arguments: through wrappers, shells in shells, ``find -exec``.
+
+``calls`` gives every stage: of ``sudo timeout 5 git push`` the calls of sudo, of timeout and of git. Pure, linear in
+the line, never raises: chains of wrappers and lines inside lines are followed only so far.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from memorize.recall import lexer
+from memorize.recall.words import Simple, Split, Word
+from memorize.recall.wrappers import (
+    JOINER_VALUED,
+    JOINERS,
+    LINES,
+    SHELL_VALUED,
+    SHELLS,
+    WRAPPERS,
+    Wrapper,
+)
+
+Shell = Literal["posix", "powershell", "cmd"]
+
+# More wrappers around one command, or lines inside lines, than anybody writes.
+_WRAPPERS_MAX: Final = 12
+_LINES_MAX: Final = 3
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_ENDINGS: Final = (".exe", ".cmd", ".bat", ".ps1", ".com")
+_VERSIONED: Final = re.compile(r"(python|pip|pypy)[0-9.]+")
+
+
+class Call(NamedTuple):
+    """A program that is run: its name without directory and ending, its arguments, and where in the line.
+
+    ``wraps``: the next call is the command that this one runs.
+    """
+
+    name: str
+    args: tuple[Word, ...]
+    at: int = 0
+    wraps: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The arguments as texts."""
+        return tuple(word.text for word in self.args)
+
+
+def calls(line: str, shell: Shell = "posix") -> list[Call]:
+    """Return the programs that a command line runs, in the order in which they stand in it."""
+    return list(_calls(line, shell, 0))
+
+
+def split(line: str, shell: Shell = "posix") -> Split:
+    """Return the simple commands of a line; those of Windows are read as a POSIX shell would, so far."""
+    return lexer.split(line) if shell == "posix" else lexer.split(line.replace("\\", "/"))
+
+
+def program_name(word: str) -> str:
+    """Return the name of a program without directory, ending and version: ``/usr/bin/python3.11`` is python."""
+    name = word.replace("\\", "/").rsplit("/", 1)[-1]
+    if name.lower().endswith(_ENDINGS):
+        name = name.lower().rsplit(".", 1)[0]
+    found = _VERSIONED.fullmatch(name)
+    return found[1] if found else name
+
+
+def calls_of(command: Simple, shell: Shell = "posix") -> list[Call]:
+    """Return the programs that one simple command runs, the outermost first."""
+    return list(_stages(command.words, command.at, shell, 0))
+
+
+def _calls(line: str, shell: Shell, level: int) -> Iterator[Call]:
+    for command in sorted(split(line, shell).commands, key=lambda one: one.at):
+        yield from _stages(command.words, command.at, shell, level)
+
+
+def _stages(words: Sequence[Word], at: int, shell: Shell, level: int) -> Iterator[Call]:
+    """Yield the call of these words and of the commands that it runs."""
+    for _ in range(_WRAPPERS_MAX):
+        if not words:
+            return
+        name, args = program_name(words[0].text), tuple(words[1:])
+        if words[0].dynamic and "$" in name:
+            return  # nobody knows which program that will be; of "$HOME/bin/git" the name is known
+        name = name if shell == "posix" else name.lower()
+        inner = _inner(name, args)
+        yield Call(name, args, at, wraps=bool(inner))
+        if level < _LINES_MAX:
+            yield from _lines(name, args, at, shell, level + 1)
+        if not inner:
+            return
+        words = inner
+
+
+def _inner(name: str, args: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words of the command that a call runs, none when it runs none."""
+    if name in ("python", "pypy", "py"):
+        return _module(args)
+    wrapper = WRAPPERS.get(name)
+    if wrapper is None:
+        return ()
+    start = _begin(args, wrapper)
+    return args[start:] if start >= 0 else ()
+
+
+def _begin(args: Sequence[Word], wrapper: Wrapper) -> int:
+    """Return the place of the wrapped command among a wrapper's arguments, -1 when there is none."""
+    operands, after = wrapper.operands, bool(wrapper.after)
+    at = 0
+    while at < len(args):
+        text = args[at].text
+        if text == "--":
+            at += 1
+            return at + operands if not after and at + operands < len(args) else -1
+        if text in wrapper.looks:
+            return -1
+        if text.startswith("-") and len(text) > 1:
+            at += 2 if text in wrapper.valued else 1
+        elif after:
+            if text not in wrapper.after:
+                return -1
+            after = False
+            at += 1
+        elif operands:
+            operands -= 1
+            at += 1
+        elif wrapper.assigns and _ASSIGNMENT.match(text):
+            at += 1
+        else:
+            return at
+    return -1
+
+
+def _module(args: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words of ``python -m <module> ...``: the module's name stands for its program."""
+    for at, word in enumerate(args):
+        if word.text == "-m":
+            return args[at + 1 :]
+        if not word.text.startswith("-") or word.text.startswith("-c"):
+            break
+    return ()
+
+
+def _lines(name: str, args: tuple[Word, ...], at: int, shell: Shell, level: int) -> Iterator[Call]:
+    """Yield the calls of the lines that a call has another shell run."""
+    if name == "find":
+        for words in _executed(args):
+            yield from _stages(words, at, shell, level)
+        return
+    text, inner = _line(name, args, shell)
+    if text:
+        for call in _calls(text, inner, level):
+            yield call._replace(at=at)
+
+
+def _line(name: str, args: tuple[Word, ...], shell: Shell) -> tuple[str, Shell]:
+    if name in SHELLS:
+        return _after_c(args), "posix"
+    if name in JOINERS:
+        start = _begin(args, Wrapper(JOINER_VALUED))
+        return " ".join(word.text for word in args[start:]) if start >= 0 else "", shell
+    for option in LINES.get(name, ()):
+        for place, word in enumerate(args[:-1]):
+            if word.text == option:
+                return args[place + 1].text, "posix"
+    return "", shell
+
+
+def _after_c(args: Sequence[Word]) -> str:
+    """Return the line after a shell's ``-c``, "" without one. Other options may be in one word with it."""
+    asked = False
+    at = 0
+    while at < len(args):
+        text = args[at].text
+        if not text.startswith(("-", "+")) or text in ("-", "--"):
+            at += text == "--"
+            return args[at].text if asked and at < len(args) else ""
+        asked = asked or (text[0] == "-" and text[1:2] != "-" and "c" in text)
+        at += 2 if text in SHELL_VALUED else 1
+    return ""
+
+
+def _executed(args: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
+    """Yield the commands that ``find`` runs on what it finds."""
+    start = -1
+    for at, word in enumerate(args):
+        if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
+            start = at + 1
+        elif word.text in (";", "+") and start >= 0:
+            yield args[start:at]
+            start = -1
+    if start >= 0:
+        yield args[start:]
