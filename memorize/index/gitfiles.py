@@ -16,6 +16,7 @@ _PACKED_REFS_BYTES_MAX: Final = 64 * 1024 * 1024
 _LOOSE_MAX: Final = 200
 _LOOSE_WITHOUT_REMOTE_MAX: Final = 10_000
 _LINKS_MAX: Final = 8
+_YES: Final = ("true", "yes", "on", "1")
 _SHA: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
@@ -27,7 +28,8 @@ class Checkout(NamedTuple):
     """A checkout. ``top`` is its upper directory; ``home`` names the repository on this machine.
 
     All worktrees of one repository have one ``home``. ``remote`` is normalised, "" without one. ``files`` are those
-    that decided the answer, so that a change can be noticed.
+    that decided the answer, so that a change can be noticed. ``folds``: names that differ in case are one file, as git
+    found when it made the repository.
     """
 
     top: str
@@ -37,6 +39,7 @@ class Checkout(NamedTuple):
     remote: str
     first_commit: str
     files: tuple[str, ...]
+    folds: bool = False
 
 
 class History(NamedTuple):
@@ -70,9 +73,9 @@ def read(folder: str) -> Checkout | None:
     config = os.path.join(common, "config")
     home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     files = (link, os.path.join(git, "HEAD"), config, *decided)
-    remote = _remote(config)
+    remote, folds = _settings(config)
     first = first_commit(common, head, _LOOSE_MAX if remote else _LOOSE_WITHOUT_REMOTE_MAX)
-    return Checkout(folder, home, branch, head, remote, first, files)
+    return Checkout(folder, home, branch, head, remote, first, files, folds)
 
 
 def _git_dir(link: str) -> str | None:
@@ -135,13 +138,14 @@ def _packed(path: str, ref: str) -> str:
     return text[start:end] if end >= 0 else ""
 
 
-def _remote(config: str) -> str:
-    """Return the normalised URL of ``origin``, else of the first remote by name; "" when there is none."""
+def _settings(config: str) -> tuple[str, bool]:
+    """Return the normalised URL of ``origin``, else of the first remote by name ("" for none), and ``ignorecase``."""
     text = _read(config, _FILE_BYTES_MAX)
     if text is None:
-        return ""
+        return "", False
     remotes: dict[str, str] = {}
     section = name = ""
+    folds = False
     for raw in text.split("\n"):
         line = raw.strip()
         found = _SECTION.match(line)
@@ -149,12 +153,13 @@ def _remote(config: str) -> str:
             section, name = found[1].lower(), _unescaped(found[2] or "")
             line = line[found.end() :].strip()
         key, equals, value = line.partition("=")
-        if section == "remote" and equals and key.strip().lower() == "url" and name not in remotes:
+        key = key.strip().lower()
+        if section == "remote" and equals and key == "url" and name not in remotes:
             remotes[name] = normal_remote(_value(value))
+        elif section == "core" and key == "ignorecase":
+            folds = not equals or _value(value).lower() in _YES
     known = {key: url for key, url in remotes.items() if url}
-    if "origin" in known:
-        return known["origin"]
-    return known[min(known)] if known else ""
+    return known.get("origin") or (known[min(known)] if known else ""), folds
 
 
 def _unescaped(text: str) -> str:

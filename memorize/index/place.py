@@ -7,6 +7,7 @@ this device. The strongest one present makes the key; the weaker ones are hints.
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -21,6 +22,7 @@ _MARKER_BYTES_MAX: Final = 64 * 1024
 _EXCLUDE_CHARS_MAX: Final = 1024 * 1024
 _NOTHING_SAID: Final[Mapping[str, object]] = MappingProxyType({})
 _CACHED_MAX: Final = 256
+_FOLDS: Final = sys.platform in ("darwin", "win32")
 _STAMPED_MAX: Final = 4096
 # Within this time a directory is not even looked at again: a batch of captures names the same few over and over.
 _TRUSTED_NS: Final = 20_000_000
@@ -31,7 +33,8 @@ class Place(NamedTuple):
 
     ``root`` is the top of the checkout, ``dir`` the directory relative to it (with ``/``, "" at the top).
     ``branch`` is empty when HEAD is detached, ``head`` when there is no commit yet. ``capture_off``: the person asked
-    not to be remembered here. ``marker`` is what the marker file says, empty without one.
+    not to be remembered here. ``marker`` is what the marker file says, empty without one. ``folds``: names that differ
+    in case are one file here; git tried it when it made the repository, else it is what the system usually does.
     """
 
     project: str
@@ -43,6 +46,7 @@ class Place(NamedTuple):
     head: str
     capture_off: bool
     marker: Mapping[str, object]
+    folds: bool = False
 
 
 # What a file looked like when it was read: inode, size, time of the last change; None when it was not there.
@@ -122,6 +126,7 @@ class _Finder:
             git.head if git is not None else "",
             off or self._excluded(above),
             marker,
+            git.folds if git is not None else _FOLDS,
         )
 
     def _checkout(self, folder: str) -> gitfiles.Checkout | None:

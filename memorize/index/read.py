@@ -273,15 +273,18 @@ class Reader:
 
     def observation_text(self, n: int) -> str:
         """Return everything that an observation says, by its number; "" when its body is gone."""
+        payload = self.payload(n)
+        return "\n".join(text for name in _TEXTS if (text := string(payload, name)))
+
+    def payload(self, n: int) -> Mapping[str, Any]:
+        """Return what an event says, by its number; nothing when its body is gone."""
         with self._guard():
             found = self._spots(" where e.n = ?", n)
         payload = self._read(found[0]).payload if found else None
-        if not isinstance(payload, Mapping):
-            return ""
-        return "\n".join(text for name in _TEXTS if (text := string(payload, name)))
+        return payload if isinstance(payload, Mapping) else {}
 
     def delivered(self, session: str) -> frozenset[bytes]:
-        """Return the memories that a session was told since it began, or since its last compaction."""
+        """Return the memories and marks of warnings that a session was told since it began or was compacted last."""
         sql = """select d.item from delivered d join events e on e.n = d.n where d.session = ?
             and e.lamport > coalesce((select max(compacted) from sessions where session = d.session), -1)"""
         connection = self.connection
