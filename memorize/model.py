@@ -134,12 +134,53 @@ class Event(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Where a frame lies: a file name below ``segments/`` or ``received/``, its offset and its whole length."""
+    """Where a frame lies: a file name below ``segments/`` or ``received/``, its offset and its whole length.
+
+    ``bare``: the frame is without the body, which was erased or has not come yet.
+    """
 
     event: Event
     file: str
     offset: int
     length: int
+    bare: bool = False
+
+
+# (lamport, id): the one order in which events are compared and exchanged.
+Key = tuple[int, bytes]
+
+
+class Envelope(NamedTuple):
+    """One event as bytes. ``body`` None: it was erased, or is not held; then only the header travels."""
+
+    id: bytes
+    lamport: int
+    header: bytes
+    body: bytes | None
+    signature: bytes = b""
+
+    @property
+    def key(self) -> Key:
+        """Where the event stands in the order."""
+        return (self.lamport, self.id)
+
+
+class Received(NamedTuple):
+    """What became of envelopes. ``new``: written; ``bodies``: known ones that got their body; ``known``: nothing new.
+
+    ``bad``: not what they claim to be, dropped. ``stripped``: of the new ones, those written without their body,
+    which is erased here.
+    """
+
+    new: int = 0
+    bodies: int = 0
+    known: int = 0
+    bad: int = 0
+    stripped: int = 0
+
+    def plus(self, other: Received) -> Received:
+        """Return both together."""
+        return Received(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Capture(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Final, TypeVar
 
 from memorize.bootstrap.intake import Intake
 from memorize.clock import Clock
@@ -31,11 +31,13 @@ from memorize.log.files import RealFiles
 from memorize.log.identity import Identity, load_or_renew, peek
 from memorize.log.ingest import Ingester, IngestReport
 from memorize.log.lock import Lock
+from memorize.log.receive import in_batches
 from memorize.log.recovery import IndexAhead
 from memorize.log.spool import put_batch
 from memorize.log.syncfolders import syncing_tool
-from memorize.model import Draft
+from memorize.model import Draft, Envelope, Received
 from memorize.paths import Home
+from memorize.sync.holding import StoreHolding
 
 _TRIES: Final = 3
 # So long a reader waits for whoever ingests; it is at work on what the reader wants to see.
@@ -43,6 +45,8 @@ _DRAIN_S: Final = 1.0
 # What just failed is not tried again for every question of one verb.
 _PAUSE_NS: Final = 5_000_000_000
 _HINDRANCES: Final = (Busy, CannotWrite, CannotRead, IndexDamaged)
+
+_Answer = TypeVar("_Answer")
 
 
 class Store:
@@ -123,18 +127,39 @@ class Store:
 
         Raises Busy, CannotRead, CannotWrite.
         """
+        return self._mending(lambda: self._run(limit, wait_s), wait_s)
+
+    def _mending(self, work: Callable[[], _Answer], wait_s: float) -> _Answer:
+        """Do a work of the ingester; an index that is missing, damaged or ahead of the log is built before."""
         for _ in range(_TRIES):
             try:
-                return self._run(limit, wait_s)
+                return work()
             except Exception as error:
                 if not isinstance(error, IndexAhead) and not is_damage(error):
                     raise
                 self.rebuild(wait_s)
-        return self._run(limit, wait_s)
+        return work()
 
     def _run(self, limit: int | None, wait_s: float) -> IngestReport:
         self.intake.begin()
         return self._ingester.run(limit, wait_s)
+
+    def receive(self, envelopes: Iterable[Envelope], wait_s: float = 30.0) -> Received:
+        """Take in events of other replicas, in batches; return when all of them are durable and indexed.
+
+        Nobody is kept from writing while the next batch is waited for. Raises Busy, CannotRead, CannotWrite; what was
+        taken in by then stays, and all of it may be given again.
+        """
+        total = Received()
+        for batch in in_batches(envelopes):
+            total = total.plus(self._mending(partial(self._ingester.receive, batch, wait_s), wait_s))
+            self.__dict__["identity"] = self._ingester.identity  # it may have been renewed
+        return total
+
+    @cached_property
+    def holding(self) -> StoreHolding:
+        """The events of this state directory as exchange sees them, as far as they are indexed."""
+        return StoreHolding(self.home, self.files, lambda: self.reader(drain=False).connection, self.receive)
 
     @cached_property
     def _ingester(self) -> Ingester:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from memorize.index import closure, meta, rows, schema
+from memorize.index import closure, door, meta, rows, schema, sums
 from memorize.index.rows import FOLDABLE, Telling, held, malformed, number8
 from memorize.index.settle import settle
 from memorize.limits import LAMPORT_LEAP_MAX
@@ -65,6 +65,16 @@ class Projector:
             unknown = wanted.difference([nonce for nonce, _ in found])
             self._unknown = (rows.next_number(connection), frozenset(unknown))
         return {slot: identity for slot, (_, identity) in found.items()}
+
+    def bodies(self, ids: Collection[bytes]) -> Mapping[bytes, bool]:
+        """Return id -> whether its body is held, or erased, of those of the events that are known."""
+        with self._open() as connection:
+            return door.bodies(connection, ids)
+
+    def refused(self, events: Sequence[Event]) -> Collection[bytes]:
+        """Return the ids of those of the events whose body an erasure forbids to keep."""
+        with self._open() as connection:
+            return door.refused(connection, events)
 
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
         """Index the events, which may be known already, and advance the offsets, all in one transaction."""
@@ -160,7 +170,7 @@ def _sort_out(
     once: dict[bytes, Stored] = {}
     for stored in events:
         kept = once.setdefault(stored.event.id, stored)
-        if kept is not stored and not held(kept.event) and held(stored.event):
+        if kept is not stored and not held(kept) and held(stored):
             once[stored.event.id] = stored
     known: dict[bytes, tuple[int, bool]] = {}
     for chunk in closure.chunks(sorted({number8(identity) for identity in once})):
@@ -171,10 +181,11 @@ def _sort_out(
     for identity, (n, is_held) in known.items():
         stored = once[identity]
         erased = connection.execute("select 1 from erased where id = ?", (identity,)).fetchone()
-        if is_held or not held(stored.event) or erased:
+        if is_held or not held(stored) or erased:
             continue
         changed[n] = stored.event
-        meta.add(connection, "set", 1, int.from_bytes(identity, "big"))
+        header = stored.event.header
+        sums.counted(connection, [sums.Counted(header.lamport, identity, header.writer, header.seq)])
     before = closure.load(connection, changed)
     for n, event in changed.items():
         _put_body(connection, n, once[event.id], numbers[once[event.id].file])

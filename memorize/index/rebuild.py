@@ -17,7 +17,7 @@ from typing import Final
 from memorize.clock import Clock
 from memorize.errors import CannotRead, CannotWrite, IndexDamaged, Problem
 from memorize.ids import RANDOM_BYTES
-from memorize.index import closure, meta, schema
+from memorize.index import closure, schema, sums
 from memorize.index.projector import add, put_files, transaction
 from memorize.index.rows import number8
 from memorize.index.settle import settle_closed
@@ -25,7 +25,7 @@ from memorize.log import losses
 from memorize.log.chain_check import Gap
 from memorize.log.codec import Bad
 from memorize.log.files import Files, RealFiles
-from memorize.log.frames import EVENT
+from memorize.log.frames import ERASED, EVENT
 from memorize.log.segments import RECEIVED, SEGMENTS, SUFFIX, frame_event, read_segment
 from memorize.model import Event, Stored
 from memorize.paths import Home
@@ -128,7 +128,7 @@ class _Builder:
             end = frame.offset + frame.length
             if frame.type == EVENT:
                 with suppress(Bad):  # ``verify`` counts and names them
-                    yield Stored(frame_event(frame), name, frame.offset, frame.length), end
+                    yield Stored(frame_event(frame), name, frame.offset, frame.length, bool(frame.flags & ERASED)), end
         yield None, found.end
 
     def fold(self) -> None:
@@ -166,13 +166,9 @@ class _Builder:
     def check(self, path: Path) -> int:
         """Hold the new index against itself before it is trusted; return the number of its events."""
         connection = self._connection
-        count = total = 0
-        held = "select id from events where held or exists(select 1 from erased x where x.id = events.id)"
-        for (identity,) in connection.execute(held):
-            count += 1
-            total += int.from_bytes(identity, "big")
-        if (count, total % 2**256) != meta.totals(connection, "set"):
-            raise IndexDamaged(path=path, detail="its digest is not that of its events")
+        flaw = sums.flaw(connection)
+        if flaw:
+            raise IndexDamaged(path=path, detail=flaw)
         verdict = connection.execute("pragma quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise IndexDamaged(path=path, detail=verdict)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from memorize import model
-from memorize.index import commands, meta, working
+from memorize.index import commands, meta, sums, working
 from memorize.index.text import document
 from memorize.model import Event, Header, Stored
 
@@ -82,9 +82,10 @@ def malformed(event: Event) -> bool:
     return event.malformed or not (event.payload is None or type(event.payload) is dict)
 
 
-def held(event: Event) -> bool:
+def held(stored: Stored) -> bool:
     """Tell whether the body is there, readable or not."""
-    return event.payload is not None or event.malformed or bool(event.header.scope_key)
+    event = stored.event
+    return not stored.bare and (event.payload is not None or event.malformed or bool(event.header.scope_key))
 
 
 def string(payload: Mapping[str, Any], name: str) -> str:
@@ -120,7 +121,7 @@ def insert(
     slots: dict[tuple[bytes, int, str, bytes], int] = {}
     twins: list[int] = []
     append, number = events.append, int.from_bytes
-    for event, file, offset, length in batch:
+    for event, file, offset, length, bare in batch:
         identity, header, payload, spoiled = event
         if type(payload) is dict and not spoiled:
             session, project = payload.get("session", ""), payload.get("project", "")
@@ -136,7 +137,7 @@ def insert(
             (
                 n, lamport, identity, kind, nonce, ordinal, writer, seq, wall if wall <= INT_MAX else INT_MAX, received,
                 numbers[file], offset, length, session, project, person,
-                1 if payload is not None or spoiled or scope_key else 0, 1 if spoiled else 0,
+                1 if not bare and (payload is not None or spoiled or scope_key) else 0, 1 if spoiled else 0,
                 number(identity[:7], "big"), number(nonce[:7], "big") if nonce else None,
             )
         )  # fmt: skip
@@ -167,8 +168,7 @@ def _count(connection: sqlite3.Connection, batch: Sequence[Stored], events: Sequ
         (writer, replicas[writer], min(found), max(found), len(found), walls[writer]) for writer, found in seqs.items()
     ]
     connection.executemany(_PUT_WRITER, writers)
-    ids = [row[2] for row in events if row[16]]
-    meta.add(connection, "set", len(ids), sum([int.from_bytes(identity, "big") for identity in ids]))
+    sums.counted(connection, [sums.Counted(row[1], row[2], row[6], row[7]) for row in events if row[16]])
 
 
 class Telling:

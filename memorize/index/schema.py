@@ -19,7 +19,7 @@ from memorize.index.damage import GuardedConnection
 from memorize.index.damage import guard as guard
 
 # Raise it with every change of a table, or of what is written to one: an index of another version is built again.
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 _CACHE_KIB: Final = 32 * 1024
 # Checkpoint every 16 MiB: the pages of the random-keyed indexes are then written once for many batches.
 _CHECKPOINT_PAGES: Final = 4000
@@ -42,11 +42,20 @@ create unique index events_order on events(lamport, id);
 create index events_id on events(id8);
 create index events_nonce on events(nonce8) where nonce8 is not null;
 create index events_session on events(session, lamport) where session <> '';
+create index events_writer on events(writer, seq);
+create index events_bare on events(lamport, id) where not held;
 -- wall: the latest one of its events, for showing only.
 create table writers(writer blob primary key, replica blob not null, first_seq integer not null,
   last_seq integer not null, events integer not null, wall integer not null) without rowid;
 
 create table kinds(kind text primary key, events integer not null) without rowid;
+
+-- What the set digest counts, by stretches of 1,024 Lamport numbers (total: the sum of the ids mod 2^256); the runs of
+-- numbers of every writer, which never touch; and the numbers that more than one event has.
+create table sums(bucket integer primary key, events integer not null, total blob not null);
+create table runs(writer blob not null, low integer not null, high integer not null,
+  primary key(writer, low)) without rowid;
+create table twins(writer blob not null, seq integer not null, primary key(writer, seq)) without rowid;
 
 -- What the fold reads: every event of a kind that it knows, and every malformed one. links holds the keys that
 -- connect such an event with others, as numbers (a collision only makes a closure larger than it need be).

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from memorize import model
 from memorize.fold import MemoryState, Shown, State, fold, row_hash, rows
-from memorize.index import meta
+from memorize.index import meta, sums
 from memorize.index.closure import chunks, connected, pack
 from memorize.index.text import document
 from memorize.limits import HALF_LIFE_DAYS
@@ -87,13 +87,13 @@ def _put_erased(connection: sqlite3.Connection, erased: Iterable[bytes], numbers
         connection.execute("delete from touched where n = ?", (n,))
         connection.execute("delete from ran where n = ?", (n,))
         connection.execute("delete from delivered where n = ?", (n,))
-        kind, session, lamport, is_held = connection.execute(
-            "select kind, session, lamport, held from events where n = ?", (n,)
+        kind, session, lamport, writer, seq, is_held = connection.execute(
+            "select kind, session, lamport, writer, seq, held from events where n = ?", (n,)
         ).fetchone()
         if kind == model.OBSERVED_PROMPT:
             _forget_prompt(connection, session, lamport)
         if not is_held:
-            meta.add(connection, "set", 1, int.from_bytes(identity, "big"))
+            sums.counted(connection, [sums.Counted(lamport, identity, writer, seq)])
 
 
 def _forget_prompt(connection: sqlite3.Connection, session: str, lamport: int) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from memorize import __version__
 from memorize.ids import commitment, event_id
 from memorize.limits import FORMAT
 from memorize.log.codec import SALT_BYTES, encode_body, encode_header, tidy
 from memorize.log.frames import EVENT, pack_frame
 from memorize.log.identity import Identity
 from memorize.log.spool import Unreadable
-from memorize.model import MEMORY_FORMED, WINDOW_CONSOLIDATED, Draft, Event, Header, text_key
+from memorize.model import DEVICE_HELLO, MEMORY_FORMED, WINDOW_CONSOLIDATED, Draft, Event, Header, text_key
 
 _LAMPORT_MAX = 2**63 - 1
+READS = (1,)  # generations of the format that this program reads
 
 
 class Origin(NamedTuple):
@@ -32,6 +35,18 @@ class Link(NamedTuple):
     seq: int
     prev: bytes
     lamport: int
+
+
+def greeting(identity: Identity) -> Draft:
+    """Return what a replica says of itself before everything else."""
+    payload = {
+        "device": identity.device.hex(),
+        "name": platform.node(),
+        "platform": platform.system(),
+        "version": __version__,
+        "reads": list(READS),
+    }
+    return Draft(DEVICE_HELLO, payload)
 
 
 class Chain:

@@ -7,19 +7,27 @@ next run finds either the spool file, or the event and the spool file, and (nonc
 from __future__ import annotations
 
 import contextlib
-import platform
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from memorize import __version__
 from memorize.clock import Clock
 from memorize.errors import Busy, CannotRead, CannotWrite
 from memorize.limits import INGEST_BATCH_FILES_MAX, SEGMENT_AGE_S_MAX, SEGMENT_BYTES_MAX
+from memorize.log import receive
 from memorize.log.aside import set_aside
-from memorize.log.chain import Chain, Link, Origin
+from memorize.log.chain import Chain, Link, Origin, greeting
 from memorize.log.files import Files
 from memorize.log.frames import Damage
-from memorize.log.identity import Identity, load_or_renew, machine_id, note_progress, renew_writer
+from memorize.log.identity import (
+    KNOWN_ELSEWHERE,
+    Identity,
+    load_or_renew,
+    machine_id,
+    note_progress,
+    renew_replica,
+    renew_writer,
+)
+from memorize.log.projection import Projection as Projection
 from memorize.log.recovery import Recovered, Recovery
 from memorize.log.redact import redact_value
 from memorize.log.segments import HEADER_BYTES, SEGMENTS, SegmentWriter, fresh_header
@@ -33,35 +41,14 @@ from memorize.log.spool import (
     sweep,
     take,
 )
-from memorize.model import DEVICE_HELLO, Capture, Draft, Event, Stored
+from memorize.model import DEVICE_HELLO, Capture, Draft, Envelope, Event, Received, Stored
 from memorize.paths import Home
 
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 LOCK_WAIT_S: Final = 5.0
 LISTED_MAX: Final = 16_384  # names kept from one limited run to the next, 2.5 MB
-READS: Final = (1,)  # generations of the format that this program reads
 
 Normalise = Callable[[Capture], Sequence[Draft]]
-
-
-class Projection(Protocol):
-    """What the ingester needs of the index."""
-
-    def top(self) -> int:
-        """Return the largest Lamport number, 0 at first, leaving out leaps above ``limits.LAMPORT_LEAP_MAX``."""
-        ...
-
-    def offsets(self) -> Mapping[str, int]:
-        """Return file name (``segments/...``, ``received/...``) -> offset up to which it is indexed."""
-        ...
-
-    def known(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
-        """Return (nonce, ordinal) -> event id of every indexed event with one of these nonces."""
-        ...
-
-    def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
-        """Index the events and advance the offsets, all in one transaction."""
-        ...
 
 
 class IngestReport(NamedTuple):
@@ -130,6 +117,7 @@ class Ingester:
         self._ready = False
         self._greeted = b""
         self._listed: list[str] = []  # what the last limited run left to do
+        self._door = receive.Door(home, files, clock, projection)
 
     @property
     def identity(self) -> Identity:
@@ -148,6 +136,35 @@ class Ingester:
             except BaseException:
                 self.close()
                 raise
+
+    def receive(self, envelopes: Iterable[Envelope], wait_s: float = LOCK_WAIT_S) -> Received:
+        """Take in events that others wrote, or that this one wrote and lost; return when they are durable and indexed.
+
+        The lock is held meanwhile, so the caller hands over what it has in hands (``receive.in_batches``). Events of
+        this replica that nobody here knew give it a new name first. Raises as ``run`` does; what of the events was not
+        taken in then is simply given again.
+        """
+        total = Received()
+        with self._files.lock(f"{self._root}/locks/ingest", wait_s):
+            try:
+                self._recover()
+                for batch in receive.in_batches(envelopes):
+                    found = self._door.sort(batch)
+                    if found.tells_more_of(self._identity.replica):
+                        self._renew_replica()
+                    total = total.plus(self._door.take(found, self._identity))
+            except BaseException:
+                self.close()
+                raise
+        return total
+
+    def _renew_replica(self) -> None:
+        """Go on under another name, before anything of the old one's is written that could be met again."""
+        self.close()
+        try:
+            self._identity = renew_replica(self._home, self._files, self._clock, self._identity, KNOWN_ELSEWHERE)
+        except OSError as error:
+            raise CannotWrite(path=str(self._home.identity), detail=error.strerror or str(error)) from error
 
     def close(self) -> None:
         """Close the active segment. The next run opens it again."""
@@ -382,14 +399,6 @@ class Ingester:
 
     def _hello(self) -> _Item:
         """Return the first event of a replica; its nonce is the replica's id, so it is written once."""
-        payload = {
-            "device": self._identity.device.hex(),
-            "name": platform.node(),
-            "platform": platform.system(),
-            "version": __version__,
-            "reads": list(READS),
-        }
-        origin = Origin(
-            self._identity.replica, self._identity.boot, self._clock.monotonic_ns(), max(0, self._clock.wall_ms())
-        )
-        return _Item("", origin, [Draft(DEVICE_HELLO, payload)])
+        replica, boot = self._identity.replica, self._identity.boot
+        origin = Origin(replica, boot, self._clock.monotonic_ns(), max(0, self._clock.wall_ms()))
+        return _Item("", origin, [greeting(self._identity)])

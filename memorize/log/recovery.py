@@ -15,7 +15,7 @@ from memorize.errors import Busy, CannotRead, CannotWrite, IndexDamaged
 from memorize.log.chain import Link
 from memorize.log.codec import Bad
 from memorize.log.files import Files
-from memorize.log.frames import EVENT, FOOTER, Damage, Frame
+from memorize.log.frames import ERASED, EVENT, FOOTER, Damage, Frame
 from memorize.log.identity import Identity, make_dirs, note_progress, renew_replica, renew_writer
 from memorize.log.segments import (
     HEADER_BYTES,
@@ -132,26 +132,30 @@ class Recovery:
 
     def _catch_up(self, name: str, done: int, size: int) -> int:
         """Index what follows ``done`` in a file; return the size that the file has then."""
-        path = f"{self._home.root}/{name}"
         own = name.startswith(SEGMENTS)
         try:
-            found = read_segment(self._files, path, done)
-        except OSError as error:
-            # An input error is never the end of a file. Another device's file must not stop the own captures.
+            found = self._read(name, done)
+            if size <= HEADER_BYTES and (found.header is None or not own):
+                return size  # its creation was cut short; it holds nothing
+            if done > HEADER_BYTES:
+                self._check_place(name, found, done)
+            size = self._settle(name, found, size)
+        except (CannotRead, CannotWrite):
+            # An input error is never the end of a file. A received file must not stop the own captures.
             if own:
-                raise CannotRead(path=path, detail=error.strerror or str(error)) from error
+                raise
             self._unreadable.append(name)
             return size
-        if own and found.header is None and size <= HEADER_BYTES:
-            return size  # its creation was cut short; it holds nothing, and will be removed
-        if own and done > HEADER_BYTES:
-            self._check_place(name, found, done)
-        if own:
-            size = self._settle(path, found, size)
-        end = size if own or not found.torn else min(size, found.end)
         self._damages += [(name, damage) for damage in found.damages]
-        self._apply(name, found.frames, end)
+        self._apply(name, found.frames, size)
         return size
+
+    def _read(self, name: str, start: int = 0) -> SegmentScan:
+        path = f"{self._home.root}/{name}"
+        try:
+            return read_segment(self._files, path, start)
+        except OSError as error:
+            raise CannotRead(path=path, detail=error.strerror or str(error)) from error
 
     def _check_place(self, name: str, found: SegmentScan, done: int) -> None:
         """Never trust a place to which the index is said to reach when what follows looks wrong: look at the whole.
@@ -160,28 +164,26 @@ class Recovery:
         """
         if not found.torn and not (found.damages and found.damages[0].offset == done):
             return
-        path = f"{self._home.root}/{name}"
-        try:
-            whole = read_segment(self._files, path)
-        except OSError as error:
-            raise CannotRead(path=path, detail=error.strerror or str(error)) from error
+        whole = self._read(name)
         places = {frame.offset for frame in whole.frames} | {damage.offset for damage in whole.damages} | {whole.end}
         if done not in places and done != whole.footer_at:
             raise IndexDamaged(path=self._home.index, detail=f"it ends at {done} of {name}, where nothing begins")
 
-    def _settle(self, path: str, found: SegmentScan, size: int) -> int:
-        """Cut what a crash left at the end of an own segment and make the rest durable, before anybody relies on it."""
+    def _settle(self, name: str, found: SegmentScan, size: int) -> int:
+        """Cut what a crash left at the end of a file and make the rest durable, before anybody relies on it."""
+        path, own = f"{self._home.root}/{name}", name.startswith(SEGMENTS)
         try:
             handle = self._files.reopen(path)
             try:
-                if found.torn and found.footer_at < 0:
+                if found.torn and found.footer_at < 0 and (own or found.header is not None):
                     size -= found.torn
                     self._files.truncate(handle, size)
                 self._files.fdatasync(handle)
             finally:
                 self._files.close(handle)
-            # Whoever made the file may have died before its name was durable.
-            self._files.sync_dir(f"{self._home.root}/{SEGMENTS}")
+            if own:
+                # Whoever made the file may have died before its name was durable. Received ones have events only then.
+                self._files.sync_dir(f"{self._home.root}/{SEGMENTS}")
         except OSError as error:
             raise CannotWrite(path=path, detail=error.strerror or str(error)) from error
         return size
@@ -193,7 +195,8 @@ class Recovery:
             if frame.type != EVENT:
                 continue
             try:
-                stored.append(Stored(frame_event(frame), name, frame.offset, frame.length))
+                bare = bool(frame.flags & ERASED)
+                stored.append(Stored(frame_event(frame), name, frame.offset, frame.length, bare))
             except Bad as error:
                 self._damages.append((name, Damage(frame.offset, frame.length, str(error))))
             if len(stored) >= CHUNK_EVENTS_MAX:
@@ -216,10 +219,10 @@ class Recovery:
         if not names:
             return identity, None, Link(0, b"", 0)
         name = names[-1]
-        if kept is not None and f"{SEGMENTS}/{kept.name}" == name and kept.size == sizes[name]:
-            return identity, kept, Link(0, b"", 0)
         path = f"{self._home.root}/{name}"
         try:
+            if kept is not None and f"{SEGMENTS}/{kept.name}" == name and kept.is_there(sizes[name]):
+                return identity, kept, Link(0, b"", 0)
             return self._end_of(identity, path, sizes[name])
         except OSError as error:
             raise CannotRead(path=path, detail=error.strerror or str(error)) from error

@@ -243,14 +243,17 @@ def _finish(header: SegmentHeader | None, damages: list[Damage], found: Scan, si
 class SegmentWriter:
     """The active segment of a writer. Every method raises OSError; after that only ``rollback`` and ``close`` help."""
 
-    def __init__(self, files: Files, path: str, header: SegmentHeader, handle: int, size: int) -> None:
-        """Take over an open file; ``create`` and ``resume`` make one."""
+    def __init__(
+        self, files: Files, path: str, header: SegmentHeader, handle: int, size: int, place: tuple[int, ...]
+    ) -> None:
+        """Take over an open file, which lies at this device and inode; ``create`` and ``resume`` make one."""
         self.files = files
         self.path = path
         self.header = header
         self.size = size
         self._synced = size
         self._handle = handle
+        self._place = place
 
     @property
     def name(self) -> str:
@@ -262,6 +265,10 @@ class SegmentWriter:
         """The 8 bytes with which every frame begins."""
         return self.header.marker
 
+    def is_there(self, size: int) -> bool:
+        """Tell whether the file is still the one that was opened, and of this size; an erasure puts another there."""
+        return self.size == size and self.files.place(self.path)[:2] == self._place
+
     @classmethod
     def create(cls, files: Files, directory: str, header: SegmentHeader) -> SegmentWriter:
         """Create a segment and make it durable, so that its first event can rely on it."""
@@ -271,18 +278,20 @@ class SegmentWriter:
             write_all(files, handle, pack_header(header))
             files.fsync(handle)
             files.sync_dir(directory)
+            place = files.place(path)[:2]
         except OSError:
             with contextlib.suppress(OSError):
                 files.close(handle)
             with contextlib.suppress(OSError):
                 files.unlink(path)
             raise
-        return cls(files, path, header, handle, HEADER_BYTES)
+        return cls(files, path, header, handle, HEADER_BYTES, place)
 
     @classmethod
     def resume(cls, files: Files, path: str, header: SegmentHeader, size: int) -> SegmentWriter:
         """Go on with an unsealed segment whose last good frame ends at ``size``, which is its end."""
-        return cls(files, path, header, files.reopen(path), size)
+        place = files.place(path)[:2]
+        return cls(files, path, header, files.reopen(path), size, place)
 
     def append(self, data: bytes) -> int:
         """Append frames with one call and return the offset at which they begin. Nothing is durable yet."""

@@ -259,12 +259,12 @@ class _Run:
         count["files"] += 1
         count["bytes"] += len(data)
         own = name.startswith(f"{SEGMENTS}/")
-        if own and len(data) <= HEADER_BYTES and (found := scan_segment(data)).header is None:
+        if len(data) <= HEADER_BYTES and (found := scan_segment(data)).header is None:
             count["torn"] += len(data)  # a crash in the making of the file; the ingester removes it
             return
         found = scan_segment(data)
         damages = [Hurt(name, *damage) for damage in found.damages]
-        if found.torn and found.footer_at < 0 and own:
+        if found.torn and found.footer_at < 0 and (own or found.header is not None):
             count["torn"] += found.torn
         elif found.torn:
             damages.append(Hurt(name, len(data) - found.torn, found.torn, "cut short"))
@@ -299,7 +299,9 @@ class _Run:
             header = event.header
             follows = last is not None and last.header.writer == header.writer and last.header.seq + 1 == header.seq
             if follows and last is not None and header.prev != last.id:
-                damages.append(Hurt(name, frame.offset, frame.length, "does not follow the event before it"))
+                # In a received file twins may lie one behind the other.
+                place = damages if name.startswith(f"{SEGMENTS}/") else self._forks
+                place.append(Hurt(name, frame.offset, frame.length, "does not follow the event before it"))
             elif not self._chains.add(header.writer, header.seq, header.seq, header.prev, event.id) and not follows:
                 self._forks.append(Hurt(name, frame.offset, frame.length, "another branch of its writer's chain"))
             last = event

@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from memorize.model import Envelope as Envelope
+from memorize.model import Key as Key
+from memorize.model import Received as Received
+
 ID_SPACE: Final = 2**256
 
-# (lamport, id): the one order in which events are compared and sent.
-Key = tuple[int, bytes]
 # Below and above every key; bounds of a range are [low, high).
 LOWEST: Final[Key] = (0, b"")
 HIGHEST: Final[Key] = (2**64, b"")
-
-
-class Envelope(NamedTuple):
-    """One event as bytes. ``body`` None: it was erased, or is not held; then only the header travels."""
-
-    id: bytes
-    lamport: int
-    header: bytes
-    body: bytes | None
-    signature: bytes = b""
-
-    @property
-    def key(self) -> Key:
-        """Where the event stands in the order."""
-        return (self.lamport, self.id)
 
 
 class SetDigest(NamedTuple):
@@ -57,23 +44,6 @@ class Span(NamedTuple):
     writer: bytes
     low: int
     high: int
-
-
-class Received(NamedTuple):
-    """What became of envelopes. ``new``: written; ``bodies``: known ones that got their body; ``known``: nothing new.
-
-    ``bad``: not what they claim to be, dropped. ``stripped``: written without the body, which is erased here.
-    """
-
-    new: int = 0
-    bodies: int = 0
-    known: int = 0
-    bad: int = 0
-    stripped: int = 0
-
-    def plus(self, other: Received) -> Received:
-        """Return both together."""
-        return Received(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Holding(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -47,6 +47,12 @@ class NullProjection:
     def known(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
         return {}
 
+    def bodies(self, ids: Collection[bytes]) -> Mapping[bytes, bool]:
+        return {}
+
+    def refused(self, events: Sequence[Event]) -> Collection[bytes]:
+        return ()
+
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
         self.ends.update(offsets)
 
@@ -59,6 +65,7 @@ class MemoryProjection:
         self.stored: dict[bytes, Stored] = {}
         self.ids: dict[bytes, dict[int, bytes]] = {}
         self.counter = 0
+        self.erased: set[bytes] = set()
         self.failures: list[Exception] = []
         self.applied: list[list[Stored]] = []
 
@@ -70,6 +77,12 @@ class MemoryProjection:
 
     def known(self, nonces: Sequence[bytes]) -> Mapping[tuple[bytes, int], bytes]:
         return {(nonce, ordinal): identity for nonce in nonces for ordinal, identity in self.ids.get(nonce, {}).items()}
+
+    def bodies(self, ids: Collection[bytes]) -> Mapping[bytes, bool]:
+        return {identity: not self.stored[identity].bare for identity in ids if identity in self.stored}
+
+    def refused(self, events: Sequence[Event]) -> Collection[bytes]:
+        return {event.id for event in events if event.id in self.erased}
 
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
         if self.failures:

@@ -209,7 +209,7 @@ def test_the_footer_keeps_count_range_and_sum_of_ids():
 def test_a_writer_makes_the_file_durable_before_its_first_event(tmp_path: Path):
     files = FailingFiles()
     writer = SegmentWriter.create(files, str(tmp_path), HEADER)
-    assert files.calls == ["create", "write", "fsync", "sync_dir"]
+    assert files.calls[:4] == ["create", "write", "fsync", "sync_dir"]
     writer.close()
 
 
