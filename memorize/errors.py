@@ -225,6 +225,34 @@ class NotSynced(Problem):
     hint = "mend what it says; memorize sync status shows the rest"
 
 
+class UnknownPeer(Problem):
+    """No paired device is called {name}, and no fingerprint begins so."""
+
+    exit = 52
+    hint = 'run "memorize peer list"'
+
+
+class AmbiguousPeer(Problem):
+    """More than one paired device is called {name}: {candidates}."""
+
+    exit = 53
+    hint = "give the first digits of the fingerprint of the one you mean"
+
+
+class NotPaired(Problem):
+    """The devices were not paired: {detail}. Nothing was changed."""
+
+    exit = 54
+    hint = 'begin again with "memorize peer pair" on one device; a code is good for one attempt'
+
+
+class CannotRun(Problem):
+    """The program {program} cannot be run: {detail}. Nothing was changed."""
+
+    exit = 60
+    hint = "install it, or see that it may be run"
+
+
 class Deferred(Exception):
     """What was given is kept in the spool, but could not be taken in now: ``reason`` tells why.
 

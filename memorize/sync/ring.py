@@ -85,7 +85,8 @@ class Keyring(NamedTuple):
     """All keys of a device. ``store``: the store that it writes to; ``left``: those that it or another one left for it.
 
     ``wrapped``: what packs carry, so that other devices follow. ``spent``: scope keys that are destroyed as soon as
-    there is a newer one; ``gone``: ids of those that are destroyed already and are never taken back.
+    there is a newer one; ``gone``: ids of those that are destroyed already and are never taken back. ``shut``: ids of
+    store keys from before a rotation by hand: they open old packs, but admit no peer.
     """
 
     store: bytes
@@ -95,6 +96,7 @@ class Keyring(NamedTuple):
     wrapped: tuple[Wrapped, ...] = ()
     spent: frozenset[bytes] = frozenset()
     gone: frozenset[bytes] = frozenset()
+    shut: frozenset[bytes] = frozenset()
 
     @property
     def current(self) -> StoreKey:
@@ -106,6 +108,13 @@ class Keyring(NamedTuple):
         """All other store keys, those of joined stores too: readable, never used for anything new."""
         current = self.current
         return tuple(key for key in self.keys if key.id != current.id)
+
+    @property
+    def doors(self) -> tuple[StoreKey, ...]:
+        """The keys by which a peer may prove that it belongs here, the current one first."""
+        current = self.current
+        others = sorted((key for key in self.older if key.id not in self.shut), key=lambda key: key.rank, reverse=True)
+        return (current, *others)
 
     @property
     def stores(self) -> frozenset[bytes]:
@@ -211,8 +220,9 @@ def rotate(ring: Keyring, secret: bytes, salt: bytes, *, by_hand: bool = False) 
     """Return the ring with a new current store key. ``by_hand``: it is not wrapped, so nobody follows by itself."""
     old = ring.current
     new = StoreKey(key_id(secret), secret, ring.store, old.generation + 1)
-    ring = ring._replace(keys=(*ring.keys, new))
-    return ring if by_hand else _carry(ring, [wrap(new, old, salt)])
+    if by_hand:
+        return ring._replace(keys=(*ring.keys, new), shut=ring.shut | {key.id for key in ring.keys})
+    return _carry(ring._replace(keys=(*ring.keys, new)), [wrap(new, old, salt)])
 
 
 def renew_scope(ring: Keyring, project: str, secret: bytes, salt: bytes, cause: bytes = b"") -> Keyring:
@@ -268,19 +278,22 @@ def adopt(ring: Keyring, wrapped: Iterable[Wrapped]) -> Keyring:
 
 
 def _old_secret(ring: Keyring, wrapped: Wrapped) -> bytes | None:
-    return ring.find(wrapped.old) if wrapped.purpose == STORE else ring.scope_secret(wrapped.old)
+    if wrapped.purpose == SCOPE and (secret := ring.scope_secret(wrapped.old)) is not None:
+        return secret
+    return ring.find(wrapped.old)
 
 
 def _take(ring: Keyring, wrapped: Wrapped) -> Keyring:
     secret = unwrap(wrapped, _old_secret(ring, wrapped) or b"")
     if secret is None or wrapped.new in ring.gone:
         return ring
-    ring = _carry(ring, [wrapped])
     if wrapped.purpose == SCOPE:
+        # Under a store key it came from a peer, and no folder may ever hold it so.
+        ring = ring if ring.find(wrapped.old) is not None else _carry(ring, [wrapped])
         key = ScopeKey(wrapped.new, secret, wrapped.project, wrapped.generation, wrapped.cause)
         known = any(one.id == key.id for one in ring.scopes)
         return _settled(ring if known else ring._replace(scopes=(*ring.scopes, key)))
-    ring = _with_keys(ring, [StoreKey(wrapped.new, secret, wrapped.store, wrapped.generation)])
+    ring = _carry(_with_keys(ring, [StoreKey(wrapped.new, secret, wrapped.store, wrapped.generation)]), [wrapped])
     of = next(key.store for key in ring.keys if key.id == wrapped.old)
     return ring if of == wrapped.store else entered(ring, wrapped.store, frozenset({of}))
 
@@ -296,6 +309,7 @@ class Offer(NamedTuple):
     scopes: tuple[ScopeKey, ...] = ()
     left: frozenset[bytes] = frozenset()
     gone: frozenset[bytes] = frozenset()
+    shut: frozenset[bytes] = frozenset()
 
 
 SAME: Final = "same"  # this store; whatever was new is taken
@@ -306,7 +320,7 @@ LEFT: Final = "left"  # this device has already gone on from that store to anoth
 
 def offer(ring: Keyring) -> Offer:
     """Return everything that a device which is to share all of this one's memory needs."""
-    return Offer(ring.store, ring.keys, ring.scopes, ring.left, ring.gone)
+    return Offer(ring.store, ring.keys, ring.scopes, ring.left, ring.gone, ring.shut)
 
 
 def merged(ring: Keyring, given: Offer, salt: bytes) -> tuple[Keyring, str]:
@@ -319,7 +333,7 @@ def merged(ring: Keyring, given: Offer, salt: bytes) -> tuple[Keyring, str]:
     ring = _with_keys(ring, given.keys)
     known = {key.id for key in ring.scopes} | ring.gone
     ring = ring._replace(scopes=(*ring.scopes, *(key for key in given.scopes if key.id not in known)))
-    ring = _settled(ring._replace(spent=ring.spent | (given.gone - ring.gone)))
+    ring = destroyed(ring, given.gone)._replace(shut=ring.shut | given.shut)
     after = entered(ring, given.store, given.left)
     crossed = given.store in before.left and before.store in given.left
     if after.store != before.store:
@@ -329,6 +343,11 @@ def merged(ring: Keyring, given: Offer, salt: bytes) -> tuple[Keyring, str]:
     if crossed:
         return after, SETTLED
     return after, JOINED if after.store == given.store else LEFT
+
+
+def destroyed(ring: Keyring, gone: frozenset[bytes]) -> Keyring:
+    """Return the ring after hearing that others have destroyed these scope keys."""
+    return _settled(ring._replace(spent=ring.spent | (gone - ring.gone)))
 
 
 def entered(ring: Keyring, store: bytes, left: frozenset[bytes]) -> Keyring:
