@@ -8,9 +8,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from memorize import agents, limits, model, reading
 from memorize import config as settings
+from memorize import limits, model, reading
 from memorize.agents import briefing
+from memorize.bootstrap import watching
 from memorize.bootstrap.store import Store
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
@@ -27,6 +28,7 @@ from memorize.log.lock import Lock
 from memorize.log.segments import read_event
 from memorize.model import Context, Event
 from memorize.paths import Home, state_root
+from memorize.recall import live
 from memorize.recall import search as finding
 from memorize.recall.context import Situation, build_context
 from memorize.recall.rank import Weights
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from memorize.bootstrap.desk import Office
     from memorize.consolidate import worker
 
-TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
 # One round of the daemon takes in this many files, so that boundaries behind a large backlog are not late.
 WORK_FILES_MAX: Final = 2_048
 # A session that said nothing for so long and never ended has died.
@@ -128,18 +129,21 @@ class App(Store):
     ) -> Context:
         """Return what a session that starts at this place is told; without a session, its brief."""
         view = reader or self.reader()
-        key = self.known_as(place, view)
-        situation = Situation(key, place.name, session, place.branch, delivered=delivered)
+        key, now = self.known_as(place, view), self.clock.wall_ms()
+        beside: tuple[str, ...] = ()
+        if session:
+            beside = live.also_here(watching.around_session(self, view, key, place, now, without=session), now)
+        situation = Situation(key, place.name, session, place.branch, live=beside, delivered=delivered)
         return self._context(view, situation)
 
     def known_as(self, place: Place, view: Reader) -> str:
         """Return the key under which the memories of this place are found: the old one until both are linked."""
-        return view.former_key(self.device(), place) or place.project
+        return watching.known_as(self, place, view)
 
     def _context(self, view: Reader, situation: Situation) -> Context:
         query, zone = Query(view.connection, view.observation_text), self.clock.zone_minutes()
         files = query.recent_files(query.family(situation.project), _FILES)
-        known = situation._replace(files=files, titles=TITLES, zone_minutes=zone)
+        known = situation._replace(files=files, titles=watching.TITLES, zone_minutes=zone)
         return build_context(query, known, self.clock.wall_ms(), self.config.context_tokens, weights=self.weights)
 
     def refresh_briefs(self, project: str | None = None, *, force: bool = True, drain: bool = True) -> bool:

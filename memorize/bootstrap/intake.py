@@ -14,6 +14,7 @@ from typing import Any, Final
 from memorize import agents, model
 from memorize.agents.payload import plain
 from memorize.agents.turns import ORDINAL_PROJECT
+from memorize.capture.memorize_hook import ANSWER_S, BEFORE_S
 from memorize.errors import Busy, CannotWrite, IndexDamaged
 from memorize.index.place import Place
 from memorize.index.read import Reader
@@ -25,6 +26,12 @@ ORDINAL_LINK: Final = ORDINAL_PROJECT + 1
 # Captures kept for a hook that asks about one which is ingested already.
 _RECENT_MAX: Final = 64
 _RECENT_BYTES_MAX: Final = 2 << 20
+_ANSWERED: Final = frozenset({model.SESSION_OPENED, model.OBSERVED_PROMPT})
+
+
+def is_before_tool(event: str) -> bool:
+    """Tell whether a hook's event is one before a tool runs."""
+    return ANSWER_S.get(event.lower().replace("_", "").replace(".", ""), 0.0) == BEFORE_S
 
 
 class Intake:
@@ -64,10 +71,10 @@ class Intake:
             return met[-1]
 
         drafts = agent.parse(capture, locate)
+        if is_before_tool(capture.event) or (drafts and drafts[0].kind in _ANSWERED):
+            self._keep(capture)
         if not drafts:
             return []
-        if drafts[0].kind in (model.SESSION_OPENED, model.OBSERVED_PROMPT):
-            self._keep(capture)
         told = [draft for draft in drafts if draft.kind != model.PROJECT_SEEN]
         # The first place that an agent's module asks for is that of the working directory.
         return [*self.projects(met[0]), *told] if met else told

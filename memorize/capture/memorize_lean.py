@@ -2,6 +2,8 @@
 
 Run by the hook as ``python -I -S memorize_lean.py <agent> <cwd> <nonce>`` with 1.5 s to live. Output: one line with the
 delivered record (JSON, may be empty), then the exact text for the agent. Status 1 and no output for everything else.
+
+Before a tool, ``<agent> <cwd> <nonce> <event> <name>``, it becomes the full program, which answers once in that form.
 """
 # The hook directory holds a copy of this file, run without site-packages: only os and sqlite3, as an agent is waiting
 # (json would double the start; the ingester reads the record with care anyway).
@@ -52,8 +54,11 @@ def brief(home: str, agent: str, cwd: str) -> bytes:
 
 
 def main(argv: list[str]) -> int:
-    """Print the brief; 0 when there was one, else 1. Arguments after the nonce belong to events without one."""
+    """Print the brief; 0 when there was one, else 1."""
     try:
+        if len(argv) == 6:
+            program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "memorize_daemon.py")
+            os.execv(sys.executable, [sys.executable, "-I", program, "before", argv[5]])
         _, agent, cwd, _nonce = argv
         here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         output = brief(os.environ.get("MEMORIZE_HOME") or here, agent, cwd)

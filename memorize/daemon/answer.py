@@ -1,4 +1,4 @@
-"""What the daemon says to a hook: the context at a session start, a few memories at a prompt, else nothing.
+"""What the daemon says to a hook at a session start, at a prompt, and before a tool; nothing at any other event.
 
 Answers come from a read-only view of the index that is kept open. What was said is put into the spool, like every other
 capture, but only when the hook was still there to print it.
@@ -14,14 +14,27 @@ from typing import Final, NamedTuple
 from memorize import agents
 from memorize.agents import payload
 from memorize.bootstrap import App
-from memorize.capture.memorize_hook import ANSWER_S, BEFORE_S
+from memorize.bootstrap.intake import is_before_tool
+from memorize.bootstrap.watching import Watch
+from memorize.bootstrap.watching import warned as warnings_of
+from memorize.capture.memorize_hook import ANSWER_S
 from memorize.errors import IndexDamaged, Problem
 from memorize.index.place import Place
 from memorize.index.query import Query
 from memorize.index.read import Reader
 from memorize.log.spool import Unreadable, entry, put_batch, take
-from memorize.model import CONTEXT_DELIVERED, OBSERVED_PROMPT, SESSION_OPENED, Capture, Context, Draft, Payload
+from memorize.model import (
+    CONFLICT_WARNED,
+    CONTEXT_DELIVERED,
+    OBSERVED_PROMPT,
+    SESSION_OPENED,
+    Capture,
+    Context,
+    Draft,
+    Payload,
+)
 from memorize.recall import silence
+from memorize.recall.before import warned_payload
 from memorize.recall.brief import delivered_payload
 from memorize.recall.prompt import prompt_context
 
@@ -35,13 +48,16 @@ _BUSY_MS: Final = 50
 class Answer(NamedTuple):
     """What the hook is to print in which session, and the record of what that tells, None when it tells nothing.
 
-    ``afresh``: the agent's window was empty, so only this is in it.
+    ``afresh``: the agent's window was empty, so only this is in it. ``warned`` is the record of warnings, ``marks`` are
+    what stands for them.
     """
 
     text: bytes = b""
     session: str = ""
     afresh: bool = False
     record: Payload | None = None
+    warned: Payload | None = None
+    marks: tuple[bytes, ...] = ()
 
 
 SILENCE: Final = Answer()
@@ -86,8 +102,7 @@ def seconds_for(name: str) -> float:
     found = entry(name)
     if found is None or found.agent not in agents.names():
         return 0.0
-    seconds = ANSWER_S.get(found.event.lower().replace("_", "").replace(".", ""), 0.0)
-    return seconds if seconds != BEFORE_S else 0.0
+    return ANSWER_S.get(found.event.lower().replace("_", "").replace(".", ""), 0.0)
 
 
 def _is_damage(error: Exception) -> bool:
@@ -101,6 +116,7 @@ class Answerer:
         """Nothing is opened before the first question."""
         self.app = app
         self.told = Told()
+        self.watch = Watch(app)
         self.failures = 0
         self.failure = ""
         self._reader: Reader | None = None
@@ -138,11 +154,19 @@ class Answerer:
         """Note that the hook took the answer."""
         if answer.afresh:
             self.told.begin(answer.session)
-        if answer.record is None:
+        drafts = [
+            Draft(kind, payload, ordinal)
+            for ordinal, (kind, payload) in enumerate(
+                ((CONTEXT_DELIVERED, answer.record), (CONFLICT_WARNED, answer.warned))
+            )
+            if payload is not None
+        ]
+        if not drafts:
             return
-        self.told.add(answer.session, [item[0] for item in answer.record["items"]])
+        items = answer.record["items"] if answer.record is not None else ()
+        self.told.add(answer.session, [*(item[0] for item in items), *answer.marks])
         with contextlib.suppress(Problem, ValueError):  # a full disk: told twice is better than not told
-            put_batch(self.app.home, [Draft(CONTEXT_DELIVERED, answer.record)], self.app.clock)
+            put_batch(self.app.home, drafts, self.app.clock)
 
     def missed(self, answer: Answer) -> None:
         """Note that the hook had given up: at a session start it printed the brief instead, and noted that itself."""
@@ -167,6 +191,8 @@ class Answerer:
             return self.app.recent.get(found.nonce)
 
     def _answer(self, capture: Capture) -> Answer:
+        if is_before_tool(capture.event):
+            return self._before(capture)
         agent = agents.agent(capture.agent)
         drafts = agent.parse(capture, self.app.place)
         if not drafts or drafts[0].kind not in (SESSION_OPENED, OBSERVED_PROMPT):
@@ -187,6 +213,30 @@ class Answerer:
             return Answer(text, session, afresh)
         record = delivered_payload(context, capture.agent, place.project, capture.event, session)
         return Answer(text, session, afresh, record)
+
+    def _before(self, capture: Capture) -> Answer:
+        """Return the rules for what is about to be done, each time, and the warnings that were not given yet."""
+        agent = agents.agent(capture.agent)
+        intent = agent.intent(capture, self.app.place)
+        if intent is None:
+            return SILENCE  # neither a command nor an edit, or a place that is not remembered
+        view = self._view()
+        said = self.watch.before(intent, view, capture.nonce)
+        if said.notices:
+            told = self.told.of(intent.session, view)
+            said = said._replace(notices=tuple(notice for notice in said.notices if notice.mark not in told))
+        warned = warnings_of(said)
+        text = agent.render(capture.event, said.rules.text + warned.text)
+        if not text:
+            return SILENCE
+        project, session, event = intent.place.project, intent.session, capture.event
+        answer = Answer(text, session)
+        if said.rules.items:
+            answer = answer._replace(record=delivered_payload(said.rules, agent.name, project, event, session))
+        if warned.notices:
+            payload = warned_payload(warned.notices, agent.name, project, event, session)
+            answer = answer._replace(warned=payload, marks=tuple(notice.mark for notice in warned.notices))
+        return answer
 
     def _prompt(self, view: Reader, place: Place, told: frozenset[bytes], text: str) -> Context:
         query = Query(view.connection, view.observation_text)

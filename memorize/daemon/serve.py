@@ -298,6 +298,18 @@ def _own_folder(folder: Path, hook: Path) -> None:
         raise BadHome(path=folder, detail="others may enter the folder of the daemon's socket")
 
 
+def answer_once(app: App, name: str) -> bool:
+    """Print the answer to one hook's event without a daemon, and note it; False when there is nothing to say."""
+    answerer = Answerer(app)
+    answer = answerer.answer(name)
+    if answer is None or not answer.text:
+        return False
+    sys.stdout.buffer.write(b"\n" + answer.text)
+    sys.stdout.buffer.flush()
+    answerer.printed(answer)
+    return True
+
+
 def _take(app: App) -> bool:
     """Take the lock. One that is serving keeps it; one that is just leaving is waited for."""
     lock = life.daemon_lock(app.home)
@@ -319,7 +331,11 @@ def _serve(app: App) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve (``serve``), do what there is to do (``once``), or make the index anew (``rebuild``). Silent."""
+    """Serve (``serve``), do what there is to do (``once``), make the index anew (``rebuild``), or answer one hook.
+
+    The last, ``before`` and the name of a spool file, is what the hook's lean child becomes before a tool when there
+    is no daemon: an empty line, then the exact text for the agent. All else is silent.
+    """
     mode = (sys.argv[1:] if arguments is None else arguments) or ["serve"]
     os.umask(0o077)
     try:
@@ -331,6 +347,8 @@ def main(arguments: list[str] | None = None) -> int:
         if mode == ["rebuild"]:
             app.rebuild()
             return 0
+        if mode[:1] == ["before"]:
+            return 0 if answer_once(app, mode[-1]) else 1
         os.chdir("/")
         sys.setswitchinterval(SWITCH_S)
         if _take(app):

@@ -44,13 +44,14 @@ class Touch(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run of a command; ``ok`` None when its end is not known."""
+    """One run of a command; ``ok`` None when its end is not known, ``wall`` when it was."""
 
     n: int
     id: bytes
     session: str
     ok: bool | None
     order: tuple[int, bytes]
+    wall: int
 
 
 def mark(kind: str, subject: str, source: bytes) -> bytes:
@@ -81,13 +82,13 @@ def touches(connection: sqlite3.Connection, projects: Collection[str], since: in
 def runs(connection: sqlite3.Connection, projects: Sequence[str], command: int) -> list[Run]:
     """Return the latest runs of a command (``commands.number``) in these projects, the last in log order first."""
     sql = (
-        "select r.n, e.id, e.session, r.ok, e.lamport from ran r join events e on e.n = r.n"
+        "select r.n, e.id, e.session, r.ok, e.lamport, e.wall from ran r join events e on e.n = r.n"
         f" where r.project in ({_marks(projects)}) and r.command = ? order by r.n desc limit {_RUNS_MAX}"
     )
     rows = connection.execute(sql, (*projects, command)).fetchall()
     found = [
-        Run(n, bytes(identity), session, None if ok is None else bool(ok), (lamport, bytes(identity)))
-        for n, identity, session, ok, lamport in rows
+        Run(n, bytes(identity), session, None if ok is None else bool(ok), (lamport, bytes(identity)), wall)
+        for n, identity, session, ok, lamport, wall in rows
     ]
     return sorted(found, key=lambda run: run.order, reverse=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -122,11 +122,11 @@ def same_file(path: str, *, folds: bool) -> str:
     return unicodedata.normalize("NFC", text.casefold()) if folds else text
 
 
-def file_notices(view: View, path: str, branch: str, told: Collection[bytes], now_ms: int) -> list[Notice]:
+def file_notices(view: View, path: str, branch: str, now_ms: int) -> list[Notice]:
     """Return what to say before a file is written: of each session that wrote it lately, or is about to, one notice.
 
     ``branch`` is that of the checkout which the file lies in. A session that has ended left its work where it was: it
-    counts only from another branch. ``told`` holds the marks of what was said already.
+    counts only from another branch.
     """
     wanted, found = same_file(path, folds=view.folds), []
     for other in view.others:
@@ -140,13 +140,11 @@ def file_notices(view: View, path: str, branch: str, told: Collection[bytes], no
         ]
         coming = next((one for one in view.announced if _announces(one, other, wanted, view, now_ms)), None)
         if coming is not None and not other.ended and (not edits or coming.at > edits[0].at):
-            notice = Notice(FILE, path, coming.nonce, other.session, _about_to(view, coming, other, branch, now_ms))
+            text = _about_to(view, coming, other, branch, now_ms)
+            found.append(Notice(FILE, path, coming.nonce, other.session, text))
         elif edits:
-            notice = Notice(FILE, path, edits[0].id, other.session, _edited(view, path, edits, other, branch, now_ms))
-        else:
-            continue
-        if notice.mark not in told:
-            found.append(notice)
+            text = _edited(view, path, edits, other, branch, now_ms)
+            found.append(Notice(FILE, path, edits[0].id, other.session, text))
     return found
 
 
@@ -200,7 +198,7 @@ def _who(view: View, other: Other, branch: str, now_ms: int) -> str:
     return f"{what}: {view.titles.get(other.agent, _name(other.agent))}{on}"
 
 
-def git_notices(view: View, deed: Deed, told: Collection[bytes], now_ms: int) -> list[Notice]:
+def git_notices(view: View, deed: Deed, now_ms: int) -> list[Notice]:
     """Return what to say before a command that may take other sessions' work along.
 
     ``view`` is that of the checkout which the command works in.
@@ -216,11 +214,9 @@ def git_notices(view: View, deed: Deed, told: Collection[bytes], now_ms: int) ->
             and other.since <= touch.at
             and _meets(view, deed, touch)
         ]
-        if not edits:
-            continue
-        notice = Notice(GIT, deed.label, edits[0].id, other.session, _endangered(view, deed, other, edits, now_ms))
-        if notice.mark not in told:
-            found.append(notice)
+        if edits:
+            text = _endangered(view, deed, other, edits, now_ms)
+            found.append(Notice(GIT, deed.label, edits[0].id, other.session, text))
     return found
 
 

@@ -1,0 +1,125 @@
+"""What an agent is told before a tool: the rules for it, and what other sessions do. Put together of recall's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from memorize import agents, limits
+from memorize.agents import shell
+from memorize.agents.base import Intent
+from memorize.bootstrap.store import Store
+from memorize.index import commands, working
+from memorize.index.devices import devices
+from memorize.index.place import Place
+from memorize.index.query import Query
+from memorize.index.read import Reader
+from memorize.model import Context
+from memorize.recall import before, gitdeeds, live
+from memorize.recall.actions import action_context, rules_for_actions
+from memorize.recall.live import Announced, Notice, View
+from memorize.recall.triggers import EDIT, own_triggers, triggers_of
+
+# The agents' names for a person.
+TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
+ACTION: Final = "action"
+_ANNOUNCED_MAX: Final = 256
+_NOTHING: Final = Context("", (), 0)
+
+
+class Said(NamedTuple):
+    """What is to be said before a tool: rules, then warnings."""
+
+    rules: Context = _NOTHING
+    notices: tuple[Notice, ...] = ()
+
+
+class Watch:
+    """Knows which edits were announced lately; everything else it asks the index."""
+
+    def __init__(self, store: Store) -> None:
+        """Nothing is announced yet."""
+        self._store = store
+        self._announced: dict[tuple[str, str, str], Announced] = {}
+
+    def before(self, intent: Intent, view: Reader, nonce: bytes) -> Said:
+        """Return what to say, whatever was said before; and keep what the intent announces."""
+        store, now = self._store, self._store.clock.wall_ms()
+        place = store.place(intent.cwd)
+        key = known_as(store, place, view)
+        query = Query(view.connection)
+        rules = self._rules(query, intent, place, query.family(key), now)
+        notices = [*self._beside(intent, place, view, key, now), *self._failed(intent, place, view, key, now)]
+        self._announce(intent, nonce, now)
+        return Said(rules, tuple(notices))
+
+    def _rules(self, query: Query, intent: Intent, place: Place, roots: tuple[str, ...], now: int) -> Context:
+        if not query.triggers(now):
+            return _NOTHING
+        actions = [f"{EDIT}{target.path}" for target in intent.targets]
+        if intent.command:
+            actions += triggers_of(intent.command, own=own_triggers(place.marker))
+        found = rules_for_actions(query, actions, roots, now)
+        context = action_context(found, now, self._store.clock.zone_minutes())
+        return context._replace(items=tuple((identity, ACTION, score) for identity, _, score in context.items))
+
+    def _beside(self, intent: Intent, place: Place, view: Reader, key: str, now: int) -> list[Notice]:
+        deeds = gitdeeds.deeds(intent.command, intent.cwd) if intent.command else []
+        if not deeds and not intent.targets:
+            return []
+        around = around_session(self._store, view, key, place, now, without=intent.session)
+        if not around.others:
+            return []
+        around = around._replace(announced=tuple(self._announced.values()))
+        found = [
+            notice for target in intent.targets for notice in live.file_notices(around, target.path, target.branch, now)
+        ]
+        for deed in deeds:
+            there = self._store.place(deed.folder)
+            if there.project == place.project:
+                at = around._replace(root=there.root, branch=there.branch)
+                found += live.git_notices(at, deed.within(there.root, there.dir), now)
+        return found
+
+    def _failed(self, intent: Intent, place: Place, view: Reader, key: str, now: int) -> list[Notice]:
+        """Return the failure of this command; what only looks is not kept when it succeeds, so nobody can tell."""
+        if not intent.command:
+            return []
+        number = commands.number(intent.command, place.dir)
+        runs = working.runs(view.connection, view.family(key), number)
+        failure = before.standing_failure(runs, intent.session)
+        if failure is None or shell.reads_only(intent.command):
+            return []
+        return [before.failure_notice(failure, view.payload(failure.run.n), TITLES, now)]
+
+    def _announce(self, intent: Intent, nonce: bytes, now: int) -> None:
+        for target in intent.targets:
+            slot = (intent.session, intent.agent, target.path)
+            self._announced.pop(slot, None)
+            self._announced[slot] = Announced(nonce, target.path, intent.agent, intent.session, target.branch, now)
+        while len(self._announced) > _ANNOUNCED_MAX:
+            del self._announced[next(iter(self._announced))]
+
+
+def known_as(store: Store, place: Place, view: Reader) -> str:
+    """Return the key under which the memories of this place are found: the old one until both are linked."""
+    return view.former_key(store.device(), place) or place.project
+
+
+def around_session(store: Store, view: Reader, key: str, place: Place, now: int, without: str = "") -> View:
+    """Return the sessions at work in a project and what they wrote, as seen from a place.
+
+    ``without`` is the session that asks.
+    """
+    connection, keys = view.connection, view.family(key)
+    found: Iterable[working.Working] = working.sessions(connection, keys, now - live.NEWS_MS_MAX)
+    found = [one for one in found if not without or one.session != without]
+    others = live.others(found, devices(connection), store.device(), now) if found else ()
+    touches = working.touches(connection, keys, min(other.since for other in others)) if others else []
+    return View(others, tuple(touches), (), place.root, place.branch, place.folds, TITLES)
+
+
+def warned(said: Said, octets: int = limits.ANSWER_BYTES_MAX) -> before.Warned:
+    """Return the warnings as text, in what the rules leave of the room."""
+    return before.warnings(said.notices, octets - len(said.rules.text.encode()))
