@@ -92,3 +92,5 @@ PEER_ROUNDS_MAX: Final = 8
 # No descent through 2^64 Lamport numbers takes half as many turns.
 PEER_TURNS_MAX: Final = 64
 PEER_IDLE_S: Final = 120.0
+# In nobody's registry, and below the ports that systems give out by themselves.
+PEER_PORT: Final = 29_117
