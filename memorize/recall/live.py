@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from memorize import limits
-from memorize.clock import ago, lasting
+from memorize.clock import lasting
 from memorize.index.devices import Device
 from memorize.index.working import Touch, Working, mark
 from memorize.recall.gitdeeds import BRANCH, TREE, WORKTREE, Deed
@@ -157,18 +157,14 @@ def _edited(view: View, path: str, edits: Sequence[Touch], other: Other, branch:
     last = edits[0]
     done = _DONE.get(last.op, "edited")
     return (
-        f"{_short(path)} was {done} {ago(last.at, now_ms)} by {_who(view, other, last.branch, now_ms)}"
+        f"{_short(path)} was {done} {_ago(last.at, now_ms)} by {_who(view, other, last.branch, now_ms)}"
         f"{_lines(edits)}. {_advice(other, last.branch, branch)}"
     )
 
 
 def _about_to(view: View, coming: Announced, other: Other, branch: str, now_ms: int) -> str:
-    when = ago(coming.at, now_ms)
-    began = "just now" if when == "now" else when
-    return (
-        f"{_short(coming.path)} is being edited (begun {began}) by {_who(view, other, coming.branch, now_ms)}. "
-        f"{_advice(other, coming.branch, branch)}"
-    )
+    who, begun = _who(view, other, coming.branch, now_ms), _ago(coming.at, now_ms)
+    return f"{_short(coming.path)} is being edited (begun {begun}) by {who}. {_advice(other, coming.branch, branch)}"
 
 
 def _lines(edits: Sequence[Touch]) -> str:
@@ -248,7 +244,7 @@ def _endangered(view: View, deed: Deed, other: Other, edits: Sequence[Touch], no
     where = "in this checkout" if deed.reach == TREE else "there"
     return (
         f"{deed.label} can take along or overwrite what {_who(view, other, edits[0].branch, now_ms)} edited {where} "
-        f"{ago(edits[0].at, now_ms)}: {files}. Make sure that it is committed or not needed, or ask the user first."
+        f"{_ago(edits[0].at, now_ms)}: {files}. Make sure that it is committed or not needed, or ask the user first."
     )
 
 
@@ -262,7 +258,7 @@ def also_here(view: View, now_ms: int) -> tuple[str, ...]:
 
 
 def _beside(view: View, other: Other, now_ms: int) -> str:
-    facts = [f'device "{_name(other.device)}", last news {ago(other.heard, now_ms)}'] if other.device else []
+    facts = [f'device "{_name(other.device)}", last news {_ago(other.heard, now_ms)}'] if other.device else []
     if not other.device and other.root and view.root and other.root != view.root:
         facts.append(f"worktree {_short(posixpath.relpath(other.root, view.root))}")
     if span := lasting(other.heard - other.opened):
@@ -278,9 +274,9 @@ def _doing(view: View, other: Other, now_ms: int) -> str:
     for touch in view.touches:
         if (touch.session, touch.agent) == (other.session, other.agent) and other.since <= touch.at:
             files.setdefault(same_file(touch.path, folds=view.folds), touch)
-    said = [f"{_short(touch.path)} {ago(touch.at, now_ms)}" for touch in list(files.values())[:_FILES_MAX]]
+    said = [f"{_short(touch.path)} {_ago(touch.at, now_ms)}" for touch in list(files.values())[:_FILES_MAX]]
     if not said:
-        return f"no file edited lately, last active {ago(other.last, now_ms)}"
+        return f"no file edited lately, last active {_ago(other.last, now_ms)}"
     more = f" and {len(files) - _FILES_MAX} more files" if len(files) > _FILES_MAX else ""
     return f"edited {', '.join(said)}{more}"
 
@@ -295,6 +291,12 @@ def shared(view: View) -> dict[str, list[Touch]]:
             path = same_file(touch.path, folds=view.folds)
             found.setdefault(path, {}).setdefault((touch.session, touch.agent), touch)
     return {path: list(edits.values()) for path, edits in found.items() if len(edits) > 1}
+
+
+def _ago(then_ms: int, now_ms: int) -> str:
+    """Return when something was, as it stands in a sentence."""
+    span = lasting(now_ms - then_ms)
+    return f"{span} ago" if span else "just now"
 
 
 def _short(path: str) -> str:
