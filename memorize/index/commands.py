@@ -10,7 +10,8 @@ from blake3 import blake3
 
 # What is quoted or escaped keeps its spaces. A text in quotes that are never closed is taken character by character.
 _PARTS: Final = re.compile(
-    r"'[^']*'|\"(?:[^\"\\]|\\.)*+\"|(?P<join>\\\r?\n)|\\.|(?P<space>[ \t\r\f\v\n]+)|.", re.DOTALL
+    r"[^'\"\\ \t\r\f\v\n]+|'[^']*'|\"(?:[^\"\\]|\\.)*+\"|(?P<join>\\\r?\n)|\\.|(?P<space>[ \t\r\f\v\n]+)|.",
+    re.DOTALL,
 )
 # ``cd sub && command``: what runs in a directory below is the same as when the agent had gone there before.
 _CD: Final = re.compile(r"cd (?P<to>[\w.@%+,/-]+) ?(?:&&|;|\n) ?(?P<rest>.+)", re.DOTALL)
