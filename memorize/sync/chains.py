@@ -6,7 +6,7 @@ space of one id. Nothing of a header is looked at but its place in the chain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 import msgpack
@@ -64,17 +64,42 @@ def link_of(header: bytes) -> Link | None:
     return link if sound else None
 
 
+class Chains:
+    """Builds the runs of events that come in order, in memory for the runs alone. ``watched``: ids to remember."""
+
+    def __init__(self, watched: Collection[bytes] = ()) -> None:
+        """Begin with no event."""
+        self._runs: list[Run] = []
+        self._by_last: dict[bytes, int] = {}
+        self._watched = watched
+        self._places: dict[bytes, tuple[int, int]] = {}
+
+    def add(self, identity: bytes, link: Link) -> None:
+        """Add an event; one that does not come right after the one before it begins a run of its own."""
+        at = self._by_last.pop(link.prev, None) if link.prev else None
+        if at is not None and self._runs[at].writer == link.writer and self._runs[at].high == link.seq - 1:
+            low = self._runs[at].low
+        else:
+            at, low = len(self._runs), link.seq
+            self._runs.append(Run(link.writer, low, low, identity))
+        self._runs[at] = Run(link.writer, low, link.seq, identity)
+        self._by_last[identity] = at
+        if identity in self._watched:
+            self._places[identity] = (at, link.seq)
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the runs, by writer and number."""
+        return tuple(sorted(self._runs))
+
+    def holds(self, run: Run) -> bool:
+        """Tell whether every event of a run was added. The id of its last must be one of the watched."""
+        found = self._places.get(run.last)
+        return found is not None and found[1] == run.high and self._runs[found[0]].low <= run.low
+
+
 def runs_of(links: Mapping[bytes, Link]) -> tuple[Run, ...]:
     """Return the runs that events make (id -> place), by writer and number."""
-    ordered = sorted(links.items(), key=lambda item: (item[1].writer, item[1].seq, item[0]))
-    runs: list[Run] = []
-    by_last: dict[bytes, int] = {}
-    for identity, link in ordered:
-        at = by_last.pop(link.prev, None) if link.prev else None
-        if at is not None and runs[at].writer == link.writer and runs[at].high == link.seq - 1:
-            runs[at] = runs[at]._replace(high=link.seq, last=identity)
-        else:
-            at = len(runs)
-            runs.append(Run(link.writer, link.seq, link.seq, identity))
-        by_last[identity] = at
-    return tuple(runs)
+    chains = Chains()
+    for identity, link in sorted(links.items(), key=lambda item: (item[1].writer, item[1].seq, item[0])):
+        chains.add(identity, link)
+    return chains.runs()

@@ -8,52 +8,41 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import IO, Any, Final, NamedTuple, cast
 
 import msgpack
 from blake3 import blake3
 
 from memorize.ids import ID_BYTES, RANDOM_BYTES, event_id
-from memorize.limits import PACK_BYTES_MAX, PACK_PLAIN_BYTES_MAX, RELAY_BODY_BYTES_MAX, RELAY_HEADER_BYTES_MAX
-from memorize.sync.chains import Link, Run, link_of, runs_of
+from memorize.limits import PACK_PLAIN_BYTES_MAX, RELAY_BODY_BYTES_MAX, RELAY_HEADER_BYTES_MAX
+from memorize.sync.chains import Chains, Run, link_of
+from memorize.sync.packfile import (
+    BAD,
+    OURS,
+    UNKNOWN_KEY,
+    BadPack,
+    Opened,
+    Scope,
+    chacha,
+    probe,
+    seal,
+)
 from memorize.sync.port import Envelope
 
-MAGIC: Final = b"MZPCK\r\n\x1a"
-END: Final = b"MZEND\r\n\x1a"
-FORMAT: Final = 1
-SALT_BYTES: Final = 32
-KEY_ID_BYTES: Final = 16
-CHUNK_BYTES: Final = 256 * 1024
-_HEADER: Final = struct.Struct(f">8sHHI16s{KEY_ID_BYTES}s{SALT_BYTES}s")
-_FOOTER: Final = struct.Struct(">QQ32s8s")
-_RUN: Final = struct.Struct(f">{RANDOM_BYTES}sQQ{ID_BYTES}s")
-_TAG_BYTES: Final = 16
-_SEALED_BYTES: Final = CHUNK_BYTES + _TAG_BYTES
-_LEAST: Final = _HEADER.size + _FOOTER.size
-_KEY_CONTEXT: Final = "memorize 2026 pack key v1"
 _SCOPE_CONTEXT: Final = "memorize 2026 scope body v1"
 _SCOPE_NONCE_BYTES: Final = 12
 _RECORD_BYTES_MAX: Final = RELAY_HEADER_BYTES_MAX + RELAY_BODY_BYTES_MAX + 64 * 1024
+_RUN: Final = struct.Struct(f">{RANDOM_BYTES}sQQ{ID_BYTES}s")
 _ITEMS_MAX: Final = 1_000
 _LEVEL: Final = 3
 _WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 _FEED_BYTES: Final = 128 * 1024
-# Opened chunks of a file up to this size are kept between checking them all and reading them.
-_KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
 # Keys of the first record.
 _I_REPLICA: Final = 0
 _I_COUNT: Final = 1
 _I_RUNS: Final = 2
 _I_WRAPPED: Final = 3
-
-PENDING: Final = "pending"  # not whole yet, or not a pack for ever
-OURS: Final = "ours"  # a whole pack of this format; whether its key is held is another question
-NEWER: Final = "newer"  # a newer program wrote it
-OTHER: Final = "other"  # not a pack
-UNKNOWN_KEY: Final = "unknown key"
-BAD: Final = "bad"  # whole, and not what was sealed
 
 # Everything that msgpack, zstandard and struct raise for bytes that they cannot read.
 _UNREADABLE: Final = (
@@ -65,27 +54,6 @@ _UNREADABLE: Final = (
     struct.error,
     msgpack.UnpackException,
 )
-
-Scope = tuple[bytes, bytes]  # id and secret of a scope key
-
-
-class BadPack(Exception):  # noqa: N818 - called for what it says of the bytes
-    """These bytes are no pack that can be read: ``state`` is one of PENDING, OTHER, NEWER, UNKNOWN_KEY, BAD."""
-
-    def __init__(self, state: str, why: str) -> None:
-        """Keep the state apart from the words."""
-        super().__init__(why)
-        self.state = state
-
-
-class Probe(NamedTuple):
-    """What a file is, judged without a key. ``key`` and ``store`` are empty unless the state is OURS."""
-
-    state: str
-    store: bytes = b""
-    key: bytes = b""
-    events: int = 0
-    why: str = ""
 
 
 class Pack(NamedTuple):
@@ -113,7 +81,6 @@ class Sealed(NamedTuple):
     data: bytes
     events: int
     runs: tuple[Run, ...]
-    links: dict[bytes, Link]
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
@@ -122,13 +89,18 @@ class Sealed(NamedTuple):
 class Builder:
     """Collects events, compressed as they come, so that only the compressed form of a pack is ever in memory."""
 
-    def __init__(self, scope_of: Callable[[Envelope], Scope | None] | None = None) -> None:
-        """``scope_of``: id and secret of the key under which the body of an event travels, None for none."""
+    def __init__(
+        self, scope_of: Callable[[Envelope], Scope | None] | None = None, watched: Collection[bytes] = ()
+    ) -> None:
+        """``scope_of``: id and secret of the key under which the body of an event travels, None for none.
+
+        ``watched``: ids that ``Chains.holds`` will be asked for.
+        """
         self._scope_of = scope_of
         self._stream = _compressor().compressobj()
         self._parts: deque[bytes] = deque()
         self._pack = msgpack.Packer(use_bin_type=True).pack
-        self._links: dict[bytes, Link] = {}
+        self.chains = Chains(watched)
         self.size = 0  # compressed bytes that left the compressor
         self.plain = 0
         self.count = 0
@@ -149,13 +121,13 @@ class Builder:
         self.count += 1
         link = link_of(envelope.header)
         if link is not None:
-            self._links[envelope.id] = link
+            self.chains.add(envelope.id, link)
 
     def finish(
         self, level: int, store: bytes, key: Scope, salt: bytes, replica: bytes, wrapped: Iterable[Sequence[Any]] = ()
     ) -> Sealed:
         """Return the pack under ``key`` (id, secret). ``salt``: 32 random bytes, never used twice."""
-        runs = runs_of(self._links)
+        runs = self.chains.runs()
         index = {
             _I_REPLICA: replica,
             _I_COUNT: self.count,
@@ -166,8 +138,8 @@ class Builder:
         if self.count:
             self._parts.append(self._stream.flush())
         self._parts.appendleft(first)
-        data = _sealed(self._parts, store, key, salt, self.count)
-        return Sealed(pack_name(level, data), data, self.count, runs, self._links)
+        data = seal(self._parts, store, key, salt, self.count)
+        return Sealed(pack_name(level, data), data, self.count, runs)
 
 
 def encode(
@@ -194,54 +166,7 @@ def pack_name(level: int, data: bytes) -> str:
     return f"{level}-{blake3(data).hexdigest()[:16]}.mzp"
 
 
-def _sealed(parts: deque[bytes], store: bytes, key: Scope, salt: bytes, count: int) -> bytes:
-    """Cut a stream into chunks, seal each, and put header and footer around them. Uses the parts up."""
-    header = _HEADER.pack(MAGIC, FORMAT, _HEADER.size, 0, store, key[0], salt)
-    cipher = _cipher(key[1], salt)
-    made = [header]
-    buffer = bytearray()
-    number = 0
-    while parts:
-        buffer += parts.popleft()
-        # The last chunk says that it is the last, so one is always kept back.
-        while len(buffer) > CHUNK_BYTES:
-            made.append(cipher.encrypt(_nonce(number, last=False), bytes(buffer[:CHUNK_BYTES]), header))
-            del buffer[:CHUNK_BYTES]
-            number += 1
-    made.append(cipher.encrypt(_nonce(number, last=True), bytes(buffer), header))
-    size = sum(map(len, made)) + _FOOTER.size
-    digest = blake3()
-    for part in made:
-        digest.update(part)
-    front = struct.pack(">QQ", size, count)
-    digest.update(front)
-    made.append(front + digest.digest() + END)
-    return b"".join(made)
-
-
 # -- reading ------------------------------------------------------------------------------------------------------
-
-
-def probe(data: bytes) -> Probe:
-    """Tell what a file is, without a key. Total: any bytes have an answer."""
-    start = data[: len(MAGIC)]
-    if not MAGIC.startswith(start):
-        # A tool may make a file at its full length first and fill it later.
-        blank = not start.strip(b"\0") and not data[:4096].strip(b"\0")
-        return Probe(PENDING, why="it holds nothing yet") if blank else Probe(OTHER, why="it is not a pack")
-    if len(data) < len(MAGIC) + 2:
-        return Probe(PENDING, why="it is not whole")
-    if int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "big") != FORMAT:
-        return Probe(NEWER, why="a newer version of memorize wrote it")
-    if len(data) < _LEAST:
-        return Probe(PENDING, why="it is not whole")
-    _, _, length, _, store, key, _ = _HEADER.unpack_from(data)
-    size, count, digest, end = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
-    if end != END or size != len(data):
-        return Probe(PENDING, why="it is not whole")
-    if length != _HEADER.size or len(data) > PACK_BYTES_MAX or digest != _digest(data):
-        return Probe(BAD, why="its content is not what its end says")
-    return Probe(OURS, store, key, count)
 
 
 def decode(
@@ -260,7 +185,7 @@ def decode(
     secret = secret_of(found.key)
     if secret is None:
         raise BadPack(UNKNOWN_KEY, "it is sealed under a key that is not held here")
-    opened = _Opened(data, secret)
+    opened = Opened(data, secret)
     missing: set[bytes] = set()
     records = _records(opened.chunks())
     try:
@@ -272,35 +197,6 @@ def decode(
         raise BadPack(BAD, "it does not hold as many events as it says")
     events = _events(records, count, scope_secret or (lambda _: None), missing)
     return Pack(found.store, found.key, replica, count, runs, wrapped, events, missing)
-
-
-class _Opened:
-    """The chunks of a pack. Small packs are opened once, large ones twice: to check all of them, and to read."""
-
-    def __init__(self, data: bytes, secret: bytes) -> None:
-        self._data = memoryview(data)
-        self._header = data[: _HEADER.size]
-        self._cipher = _cipher(secret, data[_HEADER.size - SALT_BYTES : _HEADER.size])
-        keep = len(data) <= _KEPT_BYTES_MAX
-        self._kept: list[bytes] | None = [] if keep else None
-        for chunk in self._open():
-            if self._kept is not None:
-                self._kept.append(chunk)
-
-    def chunks(self) -> Iterator[bytes]:
-        """Return the compressed stream in pieces."""
-        return iter(self._kept) if self._kept is not None else self._open()
-
-    def _open(self) -> Iterator[bytes]:
-        from cryptography.exceptions import InvalidTag
-
-        end = len(self._data) - _FOOTER.size
-        for number, start in enumerate(range(_HEADER.size, end, _SEALED_BYTES)):
-            stop = min(start + _SEALED_BYTES, end)
-            try:
-                yield self._cipher.decrypt(_nonce(number, last=stop == end), self._data[start:stop], self._header)
-            except (InvalidTag, ValueError):
-                raise BadPack(BAD, "it was not sealed under the key that it names") from None
 
 
 def _records(chunks: Iterable[bytes]) -> Iterator[Any]:
@@ -403,20 +299,7 @@ def _index(record: Any) -> tuple[bytes, int, tuple[Run, ...], tuple[Sequence[Any
     return replica, count, runs, wrapped
 
 
-def _digest(data: bytes) -> bytes:
-    return blake3(memoryview(data)[: -(32 + len(END))]).digest()
-
-
 # -- ciphers ------------------------------------------------------------------------------------------------------
-
-
-def _cipher(secret: bytes, salt: bytes) -> Any:
-    """Return the cipher of one pack: its key is made of the store's and of random salt, so nonces may simply count."""
-    return _chacha()(blake3(secret + salt, derive_key_context=_KEY_CONTEXT).digest())
-
-
-def _nonce(number: int, *, last: bool) -> bytes:
-    return number.to_bytes(11, "big") + (b"\1" if last else b"\0")
 
 
 def _seal_body(secret: bytes, identity: bytes, body: bytes, nonce: bytes) -> bytes:
@@ -438,14 +321,7 @@ def _open_body(secret: bytes, identity: bytes, sealed: bytes) -> bytes:
 
 
 def _body_cipher(secret: bytes, identity: bytes) -> Any:
-    return _chacha()(blake3(secret + identity, derive_key_context=_SCOPE_CONTEXT).digest())
-
-
-@cache
-def _chacha() -> Any:
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305  # 20 ms that most verbs need not pay
-
-    return ChaCha20Poly1305
+    return chacha()(blake3(secret + identity, derive_key_context=_SCOPE_CONTEXT).digest())
 
 
 def _compressor() -> Any:

@@ -1,0 +1,160 @@
+"""Reading a sync folder: whatever parses is taken in, whatever its name; what does not is remembered, never touched."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from memorize.limits import PACK_BYTES_MAX
+from memorize.sync.catalog import TAKEN, Catalog, Row
+from memorize.sync.chains import Chains, Run, link_of
+from memorize.sync.folder import Entry, Folder
+from memorize.sync.intervals import Intervals
+from memorize.sync.pack import Pack, decode
+from memorize.sync.packfile import BAD, NEWER, OTHER, PENDING, UNKNOWN_KEY, BadPack, probe
+from memorize.sync.plan import Pace, pending_again
+from memorize.sync.port import Envelope, Holding, Received
+
+_BATCH_BYTES: Final = 4 * 1024 * 1024
+_BATCH_EVENTS: Final = 2_000
+_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
+
+
+class Taken(NamedTuple):
+    """What reading one file came to.
+
+    ``wrapped``: rows of keys. ``ahead``: it held events of this replica that this replica did not know.
+    """
+
+    row: Row
+    received: Received
+    wrapped: tuple[Sequence[Any], ...] = ()
+    ahead: bool = False
+
+
+class Taker:
+    """Takes packs in. ``held``: what this replica has, kept up to date as it goes."""
+
+    def __init__(
+        self,
+        holding: Holding,
+        folder: Folder,
+        catalog: Catalog,
+        me: bytes,
+        pace: Pace,
+        find: Callable[[bytes], bytes | None],
+        scope_secret: Callable[[bytes], bytes | None],
+        *,
+        by_hand: bool,
+    ) -> None:
+        """``find`` and ``scope_secret``: the secret of a store key and of a scope key by its id.
+
+        ``by_hand``: a person waits, so contents that lie elsewhere may be fetched.
+        """
+        self._by_hand = by_hand
+        self._holding = holding
+        self._folder = folder
+        self._catalog = catalog
+        self._me = me
+        self._pace = pace
+        self._find = find
+        self._scope_secret = scope_secret
+        self.held = Intervals(run for _, runs in holding.spans().values() for run in runs)
+
+    def take(self, entry: Entry) -> Taken | None:
+        """Read a file and receive what it holds; None when it is gone. The row is in the catalog then.
+
+        Raises what ``Holding.receive`` raises; then nothing is noted, and the file is read again.
+        """
+        before = self._catalog.rows.get(entry.path)
+        row = self._blank(entry, before)
+        try:
+            taken = self._read(entry, row)
+        except FileNotFoundError:
+            return None
+        tries = before.tries + 1 if before is not None and before.size == entry.size else 0
+        if taken.row.state != TAKEN or not self._whole(taken.row):
+            taken = taken._replace(row=pending_again(taken.row, tries, self._catalog.facts.observed, self._pace))
+        self._catalog.put(taken.row)
+        return taken
+
+    def _blank(self, entry: Entry, before: Row | None) -> Row:
+        number = before.number if before is not None else self._catalog.next_number()
+        row = Row(entry.path, entry.size, PENDING, number, stub=entry.stub)
+        return row if before is None else row._replace(covered=before.covered, since=before.since, soiled=before.soiled)
+
+    def _read(self, entry: Entry, row: Row) -> Taken:
+        if entry.size > PACK_BYTES_MAX:
+            return Taken(row._replace(state=BAD, why="it is larger than any pack"), Received())
+        if entry.stub and not self._by_hand:
+            return Taken(row._replace(why="its content is not on this machine"), Received())
+        try:
+            data = self._folder.read(entry.path)
+        except OSError as error:
+            if error.errno in _GONE:
+                raise FileNotFoundError(error.errno, error.strerror) from error
+            return Taken(row._replace(why=error.strerror or str(error)), Received())
+        found = probe(data)
+        row = row._replace(state=found.state, why=found.why, store=found.store, key=found.key)
+        try:
+            pack = decode(data, self._find, self._scope_secret)
+        except BadPack as error:
+            return Taken(row._replace(state=error.state, why=str(error)), Received())
+        row = row._replace(events=pack.events)
+        if self._known(pack.runs):
+            return Taken(row._replace(state=TAKEN, why="", runs=pack.runs), Received(known=pack.events), pack.wrapped)
+        return self._receive(pack, row)
+
+    def _known(self, runs: Sequence[Run]) -> bool:
+        """Tell whether every event of these runs is held; the last of a run vouches for those before it."""
+        if not all(self.held.covers(run.writer, run.low, run.high) for run in runs):
+            return False
+        lasts = {run.last for run in runs}
+        return {envelope.id for envelope in self._holding.get(lasts)} == lasts
+
+    def _receive(self, pack: Pack, row: Row) -> Taken:
+        received, ahead = Received(), False
+        chains, whole = Chains(), Chains()
+        why = ""
+        try:
+            for batch in _batches(pack.envelopes):
+                places = {one.id: link for one in batch if (link := link_of(one.header)) is not None}
+                mine = [one for one, link in places.items() if link.replica == self._me]
+                known = {one.id for one in self._holding.get(mine)} if mine else set()
+                received = received.plus(self._holding.receive(batch))
+                ahead = ahead or any(one.id not in known for one in self._holding.get(mine))
+                for one in batch:
+                    if one.id in places:
+                        chains.add(one.id, places[one.id])
+                        if one.body is not None:
+                            whole.add(one.id, places[one.id])
+        except BadPack as error:
+            why = str(error)
+        for run in whole.runs() if not received.bad else ():
+            self.held.add(run.writer, run.low, run.high)
+        state = BAD if why else TAKEN
+        row = row._replace(state=state, why=why, runs=chains.runs(), missing=tuple(sorted(pack.missing)))
+        return Taken(row, received, pack.wrapped, ahead)
+
+    def _whole(self, row: Row) -> bool:
+        return all(self.held.covers(run.writer, run.low, run.high) for run in row.runs)
+
+
+def _batches(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
+    batch: list[Envelope] = []
+    size = 0
+    for envelope in envelopes:
+        batch.append(envelope)
+        size += len(envelope.header) + len(envelope.body or b"")
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_EVENTS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def reasons(rows: Iterable[Row]) -> list[tuple[str, str, str]]:
+    """Return path, state and words of every file that was not taken in."""
+    states = (PENDING, UNKNOWN_KEY, BAD, OTHER, NEWER)
+    return [(row.path, row.state, row.why) for row in rows if row.state in states]
