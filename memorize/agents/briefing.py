@@ -19,6 +19,7 @@ from memorize.paths import Home
 from memorize.recall.brief import brief_file_bytes, brief_file_name, delivered_payload, record_line
 
 START: Final = "SessionStart"
+TRIGGERS: Final = "triggers"
 
 
 def render(spots: Iterable[Spot], context: Callable[[Spot], Context]) -> list[StoredBrief]:
@@ -53,6 +54,16 @@ def write_files(home: Home, briefs: Iterable[StoredBrief], *, all_of_them: bool)
             if entry.name not in written:
                 with contextlib.suppress(OSError):
                     Path(entry.path).unlink()
+
+
+def write_triggers(home: Home, words: Iterable[bytes]) -> None:
+    """Write what the hook looks for before a tool when there is no daemon, one a line; without any no file. OSError."""
+    path = home.hook / TRIGGERS
+    lines = b"".join(word + b"\n" for word in words)
+    if lines and home.hook.is_dir():
+        _replace(path, lines)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _replace(path: Path, content: bytes) -> None:

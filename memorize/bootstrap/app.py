@@ -159,6 +159,7 @@ class App(Store):
         made = briefing.render(spots, lambda spot: self._context(view, Situation(spot.project, spot.name)))
         briefs.put(self.home.index, made, mark if project is None else None, self._busy_s)
         briefing.write_files(self.home, made, all_of_them=project is None)
+        briefing.write_triggers(self.home, watching.needles_of(self, view))
         return True
 
     def changed(self, scope: str, project: str) -> None:

@@ -10,7 +10,7 @@ from memorize import agents, limits
 from memorize.agents import shell
 from memorize.agents.base import Intent
 from memorize.bootstrap.store import Store
-from memorize.index import commands, working
+from memorize.index import briefs, commands, working
 from memorize.index.devices import devices
 from memorize.index.place import Place
 from memorize.index.query import Query
@@ -19,6 +19,7 @@ from memorize.model import Context
 from memorize.recall import before, gitdeeds, live
 from memorize.recall.actions import action_context, rules_for_actions
 from memorize.recall.live import Announced, Notice, View
+from memorize.recall.needles import needles
 from memorize.recall.triggers import EDIT, own_triggers, triggers_of
 
 # The agents' names for a person.
@@ -118,6 +119,16 @@ def around_session(store: Store, view: Reader, key: str, place: Place, now: int,
     others = live.others(found, devices(connection), store.device(), now) if found else ()
     touches = working.touches(connection, keys, min(other.since for other in others)) if others else []
     return View(others, tuple(touches), (), place.root, place.branch, place.folds, TITLES)
+
+
+def needles_of(store: Store, view: Reader) -> tuple[bytes, ...]:
+    """Return what the hook looks for when it has no daemon to ask: what the rules of all projects may fire by."""
+    triggers = Query(view.connection).triggers(store.clock.wall_ms())
+    own: dict[str, tuple[str, ...]] = {}
+    for spot in briefs.spots(view.connection, store.device()) if triggers else ():
+        for name, lines in own_triggers(store.place(spot.path).marker).items():
+            own[name] = (*own.get(name, ()), *lines)
+    return needles(triggers, own)
 
 
 def warned(said: Said, octets: int = limits.ANSWER_BYTES_MAX) -> before.Warned:

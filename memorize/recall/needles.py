@@ -1,0 +1,51 @@
+"""The texts of which one must occur in a hook's payload before any rule can fire: the hook's cheap test.
+
+Without a daemon the hook looks for them before it starts the whole program. Too many cost a start, one too few a rule
+that is not heard; so a program counts with whatever may end its name in a command line inside JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from memorize.recall.commands import program_name
+from memorize.recall.deeds import DEEDS
+from memorize.recall.globs import literals
+from memorize.recall.triggers import EDIT, Own
+
+_ENDS: Final = (" ", "'", '\\"', "\\t", "\\n", ".exe", ".cmd")
+# Found in every payload before a tool: a glob that begins with a wildcard says nothing of its paths.
+_ALWAYS: Final = "tool_input"
+# Programs that fire by more than the table.
+_MORE: Final[Mapping[str, tuple[str, ...]]] = {
+    "branch-delete": ("git",),
+    "dependency-add": ("pip", "uv", "go"),
+    "migration-run": ("python", "python3", "php"),
+}
+
+
+def needles(triggers: Iterable[str], own: Own) -> tuple[bytes, ...]:
+    """Return what to look for, given the triggers of all rules and what the projects declare (name -> commands)."""
+    found: set[bytes] = set()
+    for name in triggers:
+        if name.startswith(EDIT):
+            for text in literals(name.removeprefix(EDIT)):
+                found.update(_written(text or _ALWAYS))
+            continue
+        programs = [program for program, deeds in DEEDS.items() if any(deed.trigger == name for deed in deeds)]
+        programs += [
+            *_MORE.get(name, ()),
+            *(program_name(line.split()[0]) for line in own.get(name, ()) if line.split()),
+        ]
+        found.update(form for program in programs for end in _ENDS for form in _written(program, end))
+    return tuple(sorted(found))
+
+
+def _written(text: str, end: str = "") -> set[bytes]:
+    """Return how a text may stand in JSON: as it is or escaped, composed or not."""
+    forms = {unicodedata.normalize(form, text) for form in ("NFC", "NFD")}
+    escaped = {json.dumps(form, ensure_ascii=plain)[1:-1] for form in forms for plain in (True, False)}
+    return {(form + end).encode("utf-8", "replace") for form in escaped}
