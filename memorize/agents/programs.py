@@ -1,4 +1,4 @@
-"""What is known of shell programs: which only look, which look by some of their sub-commands, which run another one."""
+"""What is known of shell programs: which only look, and which look by some of their sub-commands."""
 
 from __future__ import annotations
 
@@ -54,21 +54,5 @@ GIT_LISTS: Final = {
     "config": words("--get --get-all --get-regexp --list -l"),
     "symbolic-ref": frozenset(["--short"]),
 }
-# Programs that run the command which follows their own options; with the options that take a value.
-WRAPPERS: Final = {
-    "sudo": words("-u -g -h -p -C"),
-    "env": words("-u -C -S"),
-    "time": frozenset(),
-    "nice": frozenset(["-n"]),
-    "nohup": frozenset(),
-    "timeout": words("-s -k --signal"),
-    "command": frozenset(),
-    "builtin": frozenset(),
-    "exec": frozenset(["-a"]),
-    "stdbuf": words("-i -o -e"),
-    "xargs": words("-n -P -I -L -d -a -s -E"),
-}
-KEYWORDS: Final = words("if then else elif fi while until do done { } ! time coproc")
-SILENT_KEYWORDS: Final = words("for case esac in function")
 # Programs whose exit status 1 is an answer ("no", "differs", "not found"), not a failure.
 ANSWERERS: Final = words("grep egrep fgrep rg ag ack diff cmp test [ [[ which pgrep type expr zgrep")

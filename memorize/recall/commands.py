@@ -10,12 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from memorize.recall import lexer
+from memorize.recall import lexer, windows
 from memorize.recall.words import Simple, Split, Word
 from memorize.recall.wrappers import (
+    CMD_LINE,
+    GIT_ASKED,
+    GIT_VALUED,
     JOINER_VALUED,
     JOINERS,
     LINES,
+    POWERSHELL_LINE,
+    POWERSHELLS,
     SHELL_VALUED,
     SHELLS,
     WRAPPERS,
@@ -55,8 +60,10 @@ def calls(line: str, shell: Shell = "posix") -> list[Call]:
 
 
 def split(line: str, shell: Shell = "posix") -> Split:
-    """Return the simple commands of a line; those of Windows are read as a POSIX shell would, so far."""
-    return lexer.split(line) if shell == "posix" else lexer.split(line.replace("\\", "/"))
+    """Return the simple commands of a line or script of this shell."""
+    if shell == "powershell":
+        return windows.split_powershell(line)
+    return windows.split_cmd(line) if shell == "cmd" else lexer.split(line)
 
 
 def program_name(word: str) -> str:
@@ -71,6 +78,25 @@ def program_name(word: str) -> str:
 def calls_of(command: Simple, shell: Shell = "posix") -> list[Call]:
     """Return the programs that one simple command runs, the outermost first."""
     return list(_stages(command.words, command.at, shell, 0))
+
+
+def git_words(call: Call) -> tuple[str, ...]:
+    """Return git's arguments from the sub-command on; none when there is no sub-command, or git is only asked."""
+    start = git_start(call)
+    return call.texts[start:] if start >= 0 else ()
+
+
+def git_start(call: Call) -> int:
+    """Return the place of git's sub-command among its arguments, -1 as ``git_words`` returns none."""
+    at = 0
+    while at < len(call.args):
+        text = call.args[at].text
+        if not text.startswith("-"):
+            return at
+        if text in GIT_ASKED:
+            return -1
+        at += 2 if text in GIT_VALUED else 1
+    return -1
 
 
 def _calls(line: str, shell: Shell, level: int) -> Iterator[Call]:
@@ -100,6 +126,8 @@ def _inner(name: str, args: tuple[Word, ...]) -> tuple[Word, ...]:
     """Return the words of the command that a call runs, none when it runs none."""
     if name in ("python", "pypy", "py"):
         return _module(args)
+    if name in ("start-process", "saps"):
+        return _started(args)
     wrapper = WRAPPERS.get(name)
     if wrapper is None:
         return ()
@@ -145,6 +173,25 @@ def _module(args: tuple[Word, ...]) -> tuple[Word, ...]:
     return ()
 
 
+def _started(args: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words of the program that PowerShell's ``Start-Process`` starts."""
+    program: list[Word] = []
+    rest: list[Word] = []
+    into = program
+    for word in args:
+        option = word.text.lower()
+        if option in ("-argumentlist", "-args"):
+            into = rest
+        elif option == "-filepath":
+            into = program
+        elif option.startswith("-") and word.plain:
+            into = []  # some other option and its value
+        else:
+            into += [Word(part.strip("'\""), word.dynamic, 1) for part in re.split(r"[\s,]+", word.text) if part]
+            into = rest if into is program else into
+    return (*program[:1], *program[1:], *rest)
+
+
 def _lines(name: str, args: tuple[Word, ...], at: int, shell: Shell, level: int) -> Iterator[Call]:
     """Yield the calls of the lines that a call has another shell run."""
     if name == "find":
@@ -160,6 +207,10 @@ def _lines(name: str, args: tuple[Word, ...], at: int, shell: Shell, level: int)
 def _line(name: str, args: tuple[Word, ...], shell: Shell) -> tuple[str, Shell]:
     if name in SHELLS:
         return _after_c(args), "posix"
+    if name in POWERSHELLS:
+        return _after_option(args, POWERSHELL_LINE), "powershell"
+    if name == "cmd":
+        return _after_option(args, CMD_LINE), "cmd"
     if name in JOINERS:
         start = _begin(args, Wrapper(JOINER_VALUED))
         return " ".join(word.text for word in args[start:]) if start >= 0 else "", shell
@@ -181,6 +232,14 @@ def _after_c(args: Sequence[Word]) -> str:
             return args[at].text if asked and at < len(args) else ""
         asked = asked or (text[0] == "-" and text[1:2] != "-" and "c" in text)
         at += 2 if text in SHELL_VALUED else 1
+    return ""
+
+
+def _after_option(args: Sequence[Word], named: frozenset[str]) -> str:
+    """Return everything after one of these options, in any case, as one line."""
+    for at, word in enumerate(args):
+        if word.text.lower() in named:
+            return " ".join(one.text for one in args[at + 1 :])
     return ""
 
 

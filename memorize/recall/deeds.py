@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from memorize.recall.wrappers import words
+from memorize.recall.wrappers import GIT_VALUED, words
 
 
 class Deed(NamedTuple):
@@ -28,7 +28,7 @@ class Deed(NamedTuple):
 
 # Options before the sub-command that take the next word as their value.
 GLOBALS: Final[dict[str, frozenset[str]]] = {
-    "git": words("-c -C --git-dir --work-tree --namespace --exec-path --config-env --super-prefix --attr-source"),
+    "git": GIT_VALUED,
     "gh": words("-R --repo --hostname"),
     "glab": words("-R --repo -g --group"),
     "hub": words("-C -c"),
@@ -72,6 +72,7 @@ PIP_VALUED: Final = words(
     " --platform --python-version --implementation --abi --root --prefix --src --progress-bar --no-binary"
     " --only-binary --config-settings -C --report --trusted-host --group"
 )
+WINDOWS_DELETERS: Final = words("remove-item ri rd rmdir del erase")
 _NODE_ADD: Final = words("--tag --registry --filter -F -C --dir --prefix -w --workspace --omit --include --cwd")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
 _ALTERNATIVES_MAX: Final = 64
@@ -13,10 +14,10 @@ _Other = TypeVar("_Other")
 
 
 def matches(glob: str, path: str) -> bool:
-    """Tell whether a path, or a directory above it, fits the glob.
+    r"""Tell whether a path, or a directory above it, fits the glob.
 
     A glob without ``/`` (but for one at its end) fits a name in any directory, another one counts from the root. ``*``
-    and ``?`` stop at ``/``, ``**`` does not; ``[...]`` are one character of a set, ``{a,b}`` alternatives, ``\\`` takes
+    and ``?`` stop at ``/``, ``**`` does not; ``[...]`` are one character of a set, ``{a,b}`` alternatives, ``\`` takes
     the next character as it is. A ``/`` at the end: only what lies below.
     """
     parts = [part for part in _normal(path).replace("\\", "/").split("/") if part not in ("", ".")]
@@ -76,7 +77,7 @@ def _compiled(glob: str) -> tuple[tuple[tuple[_Segment, ...], bool], ...]:
 
 def _alternatives(glob: str) -> list[str]:
     """Return what a glob with ``{a,b}`` stands for; braces that never close are letters."""
-    waiting, done = [glob], []
+    waiting, done = [glob], list[str]()
     while waiting and len(waiting) + len(done) <= _ALTERNATIVES_MAX:
         one = waiting.pop(0)
         span = _braces(one)
@@ -85,9 +86,7 @@ def _alternatives(glob: str) -> list[str]:
             continue
         start, end, commas = span
         edges = [start, *commas, end]
-        waiting += [
-            one[:start] + one[low + 1 : high] + one[end + 1 :] for low, high in zip(edges, edges[1:], strict=False)
-        ]
+        waiting += [one[:start] + one[low + 1 : high] + one[end + 1 :] for low, high in pairwise(edges)]
     return done + waiting
 
 

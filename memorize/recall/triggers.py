@@ -1,8 +1,8 @@
 """Which triggers a command line or an edit fires. Pure and linear; never raises.
 
 A trigger is the name of an action: a built-in one (``deeds``), one that a project declares in ``.memorize.toml``, or
-``edit:<glob>`` for files. Only what really runs fires: not a text that speaks of a command, nor ``--help``, ``-h`` where
-it asks for help, ``--dry-run``.
+``edit:<glob>`` for files. Only what really runs fires: not a text that speaks of a command, nor ``--help``, ``-h``
+where it asks for help, ``--dry-run``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 
 from memorize.recall import commands
 from memorize.recall.commands import Call, Shell
-from memorize.recall.deeds import DEEDS, DRY, HELP, PIP_VALUED, Deed, valued_before
+from memorize.recall.deeds import DEEDS, DRY, HELP, PIP_VALUED, WINDOWS_DELETERS, Deed, valued_before
 from memorize.recall.globs import matches
 from memorize.recall.words import Word
+from memorize.recall.wrappers import GIT_ASKED
 
 Own = Mapping[str, Sequence[str]]
 
@@ -31,7 +32,6 @@ _ALIASES_MAX: Final = 10
 _NAME: Final = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_OWN: Final[Own] = MappingProxyType({})
-_ASKS_GIT: Final = frozenset({"--help", "-h", "--version", "-v", "--html-path", "--man-path", "--info-path"})
 
 
 def triggers_of(
@@ -47,8 +47,9 @@ def triggers_of(
     ``"make deploy"``.
     """
     found: dict[str, None] = {}
+    table = _by_program(own)
     for call in commands.calls(command, shell):
-        for name in _fired(call, aliases, own, shell, 0):
+        for name in _fired(call, aliases, table, 0):
             found.setdefault(name)
     return tuple(found)
 
@@ -81,9 +82,9 @@ def is_name(text: str) -> bool:
 
 
 def own_triggers(marker: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Return what ``[triggers]`` of a ``.memorize.toml`` declares, as read by ``locate``; what makes no sense is left out.
+    """Return what ``[triggers]`` of a ``.memorize.toml`` declares; what makes no sense is left out.
 
-    ``deploy = ["make deploy", "fly deploy"]`` or ``deploy = "make deploy"``.
+    ``marker`` is what the file says (``Place.marker``): ``deploy = ["make deploy", "fly deploy"]``, or one as a text.
     """
     section = marker.get("triggers")
     found: dict[str, tuple[str, ...]] = {}
@@ -130,21 +131,33 @@ def options(args: Sequence[Word], valued: frozenset[str]) -> Options:
     return Options(frozenset(given), tuple(operands))
 
 
-def _fired(call: Call, aliases: Mapping[str, str], own: Own, shell: Shell, depth: int) -> Iterator[str]:
+_Table = Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
+
+
+def _by_program(own: Own) -> _Table:
+    """Return program -> (trigger, words behind the program) of a project's own triggers."""
+    found: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    for name, lines in own.items():
+        for program, *rest in filter(None, (line.split() for line in lines)):
+            found.setdefault(commands.program_name(program), []).append((name, tuple(rest)))
+    return found
+
+
+def _fired(call: Call, aliases: Mapping[str, str], own: _Table, depth: int) -> Iterator[str]:
     """Yield the triggers of one call, the project's own ones last."""
     expanded = _alias(call, aliases) if call.name == "git" and aliases and depth < _ALIASES_MAX else None
     if expanded is not None:
         # An alias that names itself is none to git: the real sub-command is meant.
         rest = {name: line for name, line in aliases.items() if name != expanded.name}
         for inner in expanded.calls:
-            yield from _fired(inner, rest, own, shell, depth + 1)
+            yield from _fired(inner, rest, own, depth + 1)
     else:
         for deed in DEEDS.get(call.name, ()):
             if _does(call, deed):
                 yield deed.trigger
         yield from _special(call)
-    for name, lines in own.items():
-        if any(_runs(call, tuple(line.split())) for line in lines):
+    for name, words in own.get(call.name, ()):
+        if _runs(call, words):
             yield name
 
 
@@ -155,7 +168,7 @@ class _Alias(NamedTuple):
 
 def _alias(call: Call, aliases: Mapping[str, str]) -> _Alias | None:
     """Return what a call of git through one of its aliases runs, None when it goes through none."""
-    start = _after_globals(call)
+    start = commands.git_start(call)
     if start < 0:
         return None
     name, rest = call.args[start].text, call.args[start + 1 :]
@@ -170,20 +183,6 @@ def _alias(call: Call, aliases: Mapping[str, str]) -> _Alias | None:
     parts = commands.split(line).commands
     words = parts[0].words if parts else ()
     return _Alias(name.lower(), (Call("git", (*call.args[:start], *words, *rest), call.at),))
-
-
-def _after_globals(call: Call) -> int:
-    """Return the place of git's sub-command among its arguments; -1 when there is none, or git is only asked."""
-    at = 0
-    valued = valued_before(call.name)
-    while at < len(call.args):
-        text = call.args[at].text
-        if not text.startswith("-"):
-            return at
-        if text in _ASKS_GIT:
-            return -1
-        at += 2 if text in valued else 1
-    return -1
 
 
 def _does(call: Call, deed: Deed) -> bool:
@@ -214,7 +213,7 @@ def _descended(call: Call, deed: Deed) -> int:
             return -1
         text = call.args[at].text
         if text.startswith("-") or (text.startswith("+") and call.name == "cargo"):
-            if text in HELP or (text in _ASKS_GIT and call.name == "git"):
+            if text in HELP or (text in GIT_ASKED and call.name == "git"):
                 return -1
             at += 2 if text in valued else 1
             continue
@@ -228,7 +227,7 @@ def _descended(call: Call, deed: Deed) -> int:
 def _special(call: Call) -> Iterator[str]:
     """Yield the triggers that options alone do not tell."""
     if call.name == "git":
-        start = _after_globals(call)
+        start = commands.git_start(call)
         if start >= 0 and call.args[start].text == "push":
             found = options(
                 call.args[start + 1 :], frozenset({"-o", "--push-option", "--receive-pack", "--exec", "--repo"})
@@ -244,6 +243,13 @@ def _special(call: Call) -> Iterator[str]:
             yield "dependency-add"
     elif call.name in ("python", "php") and _runs_migrations(call):
         yield "migration-run"
+    elif call.name in WINDOWS_DELETERS and any(_recurses(text.lower()) for text in call.texts):
+        yield "destructive-delete"
+
+
+def _recurses(option: str) -> bool:
+    """Tell whether an option of a Windows command takes what lies below: ``/s``, ``-Recurse``, also shortened."""
+    return option in ("/s", "/s/q", "/q/s") or (len(option) > 1 and "-recurse".startswith(option.split(":")[0]))
 
 
 def _adds_packages(call: Call) -> bool:
@@ -268,19 +274,17 @@ def _runs_migrations(call: Call) -> bool:
     return asked and script in wanted and texts[1:2] != [] and texts[1] in wanted[script]
 
 
-def _runs(call: Call, line: tuple[str, ...]) -> bool:
-    """Tell whether a call is one of a project's own commands: that program, and those words in that order.
+def _runs(call: Call, words: tuple[str, ...]) -> bool:
+    """Tell whether a call of a program is one of a project's own commands: those words follow in that order.
 
     Options may stand between them, with or without a value; options among the words must be given somewhere.
     """
-    if not line or commands.program_name(line[0]) != call.name:
-        return False
     texts = call.texts
     if texts[-1:] in (("-h",), ("--help",)) or _only_tells(frozenset(texts) - {"-h", "-?"}, frozenset()):
         return False
-    if any(word.startswith("-") and word not in texts for word in line[1:]):
+    if any(word.startswith("-") and word not in texts for word in words):
         return False
-    wanted = [word for word in line[1:] if not word.startswith("-")]
+    wanted = [word for word in words if not word.startswith("-")]
     valued = valued_before(call.name)
     after_option = False
     for at, text in enumerate(texts):
@@ -300,8 +304,8 @@ def _runs(call: Call, line: tuple[str, ...]) -> bool:
 
 # Names that git knows itself: an alias cannot take one of them.
 _GIT_COMMANDS: Final = frozenset(
-    "add am apply archive bisect blame branch bundle checkout cherry cherry-pick clean clone commit config describe diff"
-    " difftool fetch format-patch gc grep help init log merge mergetool mv notes pull push range-diff rebase reflog"
-    " remote repack replace reset restore revert rm shortlog show sparse-checkout stash status submodule switch tag"
-    " worktree".split()
+    "add am apply archive bisect blame branch bundle checkout cherry cherry-pick clean clone commit config describe"
+    " diff difftool fetch format-patch gc grep help init log merge mergetool mv notes pull push range-diff rebase"
+    " reflog remote repack replace reset restore revert rm shortlog show sparse-checkout stash status submodule switch"
+    " tag worktree".split()
 )

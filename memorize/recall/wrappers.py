@@ -97,10 +97,17 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
     "op": Wrapper(words("--env-file --account"), after=words("run")),
     "doppler": Wrapper(words("-p -c --project --config"), after=words("run")),
 }
+# Options of git before its sub-command: with a value in the next word; with which it only tells of itself.
+GIT_VALUED: Final = words(
+    "-c -C --git-dir --work-tree --namespace --exec-path --config-env --super-prefix --attr-source"
+)
+GIT_ASKED: Final = words("--help -h --version -v --html-path --man-path --info-path")
 # Shells that run the text which follows an option, by the letter of that option.
 SHELLS: Final = words("sh bash zsh dash ksh mksh ash fish rbash busybox-sh git-bash")
 SHELL_VALUED: Final = words("-o +o -O +O --rcfile --init-file")
 POWERSHELLS: Final = words("powershell pwsh")
+POWERSHELL_LINE: Final = words("-command -c")
+CMD_LINE: Final = words("/c /k")
 # Programs that join their arguments and run them as a line.
 JOINERS: Final = words("eval watch invoke-expression iex")
 JOINER_VALUED: Final = words("-n --interval -q --equexit")
