@@ -49,8 +49,7 @@ def directory(store: bytes, replica: bytes) -> str:
 
 def is_of(path: str, replica: bytes) -> bool:
     """Tell whether a file lies in a directory of this replica, of whatever store and in whatever case."""
-    parts = path.lower().split("/")
-    return len(parts) == 3 and parts[1] == replica.hex()
+    return f"/{replica.hex()}/" in path.lower()
 
 
 def level_of(path: str) -> int:
