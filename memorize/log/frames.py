@@ -25,7 +25,7 @@ EVENT: Final = 1
 FOOTER: Final = 2
 
 # Flags.
-ERASED: Final = 1  # the body was erased: it is empty, the header still verifies
+ERASED: Final = 1  # the body is not there: zeros as long as it was, or nothing; the header still verifies
 SIGNED: Final = 2  # the last 64 bytes before the trailer are an Ed25519 signature over the id
 
 _PREFIX: Final = struct.Struct(">8sIBBHI")
