@@ -32,6 +32,9 @@ class Config(NamedTuple):
     observations_min: int = 2
     daemon: str = "on-demand"
     idle_exit_s: int = limits.IDLE_EXIT_S
+    peers_listen: str = "off"
+    peers_port: int = limits.PEER_PORT
+    peers_name: str = ""
 
 
 class Key(NamedTuple):
@@ -112,6 +115,16 @@ KEYS: Final = (
         "whether a session start may start the daemon; a change acts from the next command on",
     ),
     Key("daemon", "idle_exit_s", "idle_exit_s", (1.0, 86_400.0), "seconds without work after which the daemon leaves"),
+    Key("peers", "listen", "peers_listen", ("off", "on"), "whether the daemon opens a port, to paired devices only"),
+    Key("peers", "port", "peers_port", (1.0, 65_535.0), "the port that it opens"),
+    Key(
+        "peers",
+        "name",
+        "peers_name",
+        re.compile(r"[^\x00-\x1f\x7f]{0,100}"),
+        "what paired devices call this one; empty: the name of the machine",
+        "a name of at most 100 characters",
+    ),
 )
 
 
@@ -158,8 +171,8 @@ def _checked(key: Key, value: object, path: str) -> object:
     return type(default)(value)
 
 
-def with_value(text: str, name: str, value: str, path: str) -> str:
-    """Return the file's text with ``[section] key`` set to a word; everything else stays as it is.
+def with_value(text: str, name: str, value: str | int, path: str) -> str:
+    """Return the file's text with ``[section] key`` set to a word or a number; everything else stays as it is.
 
     ``name`` is ``section.key``; ``path`` is for the message only. Raises BadConfig when the text, or what came of it,
     is no configuration.
@@ -170,8 +183,9 @@ def with_value(text: str, name: str, value: str, path: str) -> str:
     lines = text.splitlines(keepends=True)
     newline = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     header = re.compile(rf"\s*\[\s*{section}\s*\]\s*(?:#.*)?$")
-    assigned = re.compile(rf"(\s*{key}\s*=\s*)(\"[^\"]*\"|'[^']*')(.*)$", re.DOTALL)
-    line = f'{key} = "{value}"{newline}'
+    assigned = re.compile(rf"(\s*{key}\s*=\s*)(\"[^\"]*\"|'[^']*'|[\d_]+)(.*)$", re.DOTALL)
+    written = f'"{value}"' if isinstance(value, str) else str(value)
+    line = f"{key} = {written}{newline}"
     start = next((number for number, one in enumerate(lines) if header.match(one.strip())), None)
     if start is None:
         gap = ["" if not text or text.endswith("\n") else newline, newline if text.strip() else ""]
@@ -180,7 +194,7 @@ def with_value(text: str, name: str, value: str, path: str) -> str:
         end = next((n for n in range(start + 1, len(lines)) if lines[n].lstrip().startswith("[")), len(lines))
         for number in range(start + 1, end):
             if (found := assigned.match(lines[number])) is not None:
-                lines[number] = f'{found[1]}"{value}"{found[3]}'
+                lines[number] = f"{found[1]}{written}{found[3]}"
                 break
         else:
             if not lines[start].endswith("\n"):

@@ -96,6 +96,16 @@ def status(home: Home) -> Running | None:
     return Running(**{**defaults, **known})
 
 
+def peers(home: Home) -> list[dict[str, Any]]:
+    """Return how it stands with each paired device, as the daemon tells; nothing when there is none."""
+    reply = ask(home, b"P")
+    try:
+        found: Any = msgpack.unpackb(reply) if reply else []
+    except (ValueError, msgpack.UnpackException):
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def is_older(running: Running) -> bool:
     """Tell whether the daemon is of an older version than this program; one that cannot say counts as old."""
     return _order(running.version) < _order(__version__)

@@ -71,7 +71,6 @@ def pack_offer(given: Offer) -> bytes:
             "scopes": [[bytes.fromhex(key.project), key.generation, key.cause, *_named(key)] for key in given.scopes],
             "left": sorted(given.left),
             "gone": sorted(given.gone),
-            "shut": sorted(given.shut),
         }
     )
     return packed
@@ -84,11 +83,10 @@ def unpack_offer(packed: bytes) -> Offer | None:
         keys = tuple(_store_key(*row[:3]) for row in fields["keys"])
         scopes = tuple(_scope_key(*row[:5]) for row in fields["scopes"])
         left, gone = _ids(fields["left"], RANDOM_BYTES), _ids(fields["gone"], KEY_ID_BYTES)
-        shut = _ids(fields.get("shut", []), KEY_ID_BYTES)
         store = _sized(fields["store"], RANDOM_BYTES)
     except _BROKEN:
         return None
-    found = Offer(store, keys, scopes, left - {store}, gone, shut)
+    found = Offer(store, keys, scopes, left - {store}, gone)
     return found if any(key.store == store for key in keys) else None
 
 

@@ -163,4 +163,4 @@ def _parse(raw: bytes, store: bytes, path: str) -> Keyring:
     if given is None or any(len(one) != KEY_ID_BYTES for one in spent):
         raise KeysDamaged(path=path, detail="it does not hold what it should")
     wrapped = tuple(one for one in map(wrapped_from, rows) if one is not None)
-    return Keyring(store, given.keys, given.scopes, given.left - {store}, wrapped, spent, given.gone, given.shut)
+    return Keyring(store, given.keys, given.scopes, given.left - {store}, wrapped, spent, given.gone)

@@ -134,7 +134,7 @@ def _host(line: _Line, code: Code, mine: About, hands: Hands, theirs: bytes) -> 
 
 
 def _guest(line: _Line, code: Code, mine: About, hands: Hands) -> Terms:
-    from spake2 import SPAKE2_B  # type: ignore[import-untyped]
+    from spake2 import SPAKE2_B
 
     line.patience(STEP_S)
     spake = SPAKE2_B(code.text.encode(), idA=b"memorize host", idB=b"memorize guest")

@@ -85,13 +85,21 @@ def change(home: Home, files: Files, decide: Callable[[tuple[Peer, ...]], Iterab
     with files.lock(str(home.locks / "peers"), _LOCK_WAIT_S):
         before = load(home, files)
         after = tuple(decide(before))
-        if after != before:
-            fields = {"format": _FORMAT, "peers": [_fields(peer) for peer in after]}
-            try:
-                replace_file(files, path, (json.dumps(fields, ensure_ascii=False, indent=1) + "\n").encode())
-            except OSError as error:
-                raise CannotWrite(path=path, detail=error.strerror or str(error)) from error
+        try:
+            if after != before:
+                _write(files, path, after)
+        except OSError as error:
+            raise CannotWrite(path=path, detail=error.strerror or str(error)) from error
         return after
+
+
+def _write(files: Files, path: str, peers: tuple[Peer, ...]) -> None:
+    """Write the file; without a peer there is none, by which a daemon sees that it has nobody to keep up for."""
+    if not peers:
+        files.unlink(path)
+        return
+    fields = {"format": _FORMAT, "peers": [_fields(peer) for peer in peers]}
+    replace_file(files, path, (json.dumps(fields, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 def with_peer(peers: Iterable[Peer], new: Peer) -> list[Peer]:

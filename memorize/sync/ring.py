@@ -85,8 +85,7 @@ class Keyring(NamedTuple):
     """All keys of a device. ``store``: the store that it writes to; ``left``: those that it or another one left for it.
 
     ``wrapped``: what packs carry, so that other devices follow. ``spent``: scope keys that are destroyed as soon as
-    there is a newer one; ``gone``: ids of those that are destroyed already and are never taken back. ``shut``: ids of
-    store keys from before a rotation by hand: they open old packs, but admit no peer.
+    there is a newer one; ``gone``: ids of those that are destroyed already and are never taken back.
     """
 
     store: bytes
@@ -96,7 +95,6 @@ class Keyring(NamedTuple):
     wrapped: tuple[Wrapped, ...] = ()
     spent: frozenset[bytes] = frozenset()
     gone: frozenset[bytes] = frozenset()
-    shut: frozenset[bytes] = frozenset()
 
     @property
     def current(self) -> StoreKey:
@@ -108,13 +106,6 @@ class Keyring(NamedTuple):
         """All other store keys, those of joined stores too: readable, never used for anything new."""
         current = self.current
         return tuple(key for key in self.keys if key.id != current.id)
-
-    @property
-    def doors(self) -> tuple[StoreKey, ...]:
-        """The keys by which a peer may prove that it belongs here, the current one first."""
-        current = self.current
-        others = sorted((key for key in self.older if key.id not in self.shut), key=lambda key: key.rank, reverse=True)
-        return (current, *others)
 
     @property
     def stores(self) -> frozenset[bytes]:
@@ -220,9 +211,8 @@ def rotate(ring: Keyring, secret: bytes, salt: bytes, *, by_hand: bool = False) 
     """Return the ring with a new current store key. ``by_hand``: it is not wrapped, so nobody follows by itself."""
     old = ring.current
     new = StoreKey(key_id(secret), secret, ring.store, old.generation + 1)
-    if by_hand:
-        return ring._replace(keys=(*ring.keys, new), shut=ring.shut | {key.id for key in ring.keys})
-    return _carry(ring._replace(keys=(*ring.keys, new)), [wrap(new, old, salt)])
+    ring = ring._replace(keys=(*ring.keys, new))
+    return ring if by_hand else _carry(ring, [wrap(new, old, salt)])
 
 
 def renew_scope(ring: Keyring, project: str, secret: bytes, salt: bytes, cause: bytes = b"") -> Keyring:
@@ -309,7 +299,6 @@ class Offer(NamedTuple):
     scopes: tuple[ScopeKey, ...] = ()
     left: frozenset[bytes] = frozenset()
     gone: frozenset[bytes] = frozenset()
-    shut: frozenset[bytes] = frozenset()
 
 
 SAME: Final = "same"  # this store; whatever was new is taken
@@ -320,7 +309,7 @@ LEFT: Final = "left"  # this device has already gone on from that store to anoth
 
 def offer(ring: Keyring) -> Offer:
     """Return everything that a device which is to share all of this one's memory needs."""
-    return Offer(ring.store, ring.keys, ring.scopes, ring.left, ring.gone, ring.shut)
+    return Offer(ring.store, ring.keys, ring.scopes, ring.left, ring.gone)
 
 
 def merged(ring: Keyring, given: Offer, salt: bytes) -> tuple[Keyring, str]:
@@ -333,7 +322,7 @@ def merged(ring: Keyring, given: Offer, salt: bytes) -> tuple[Keyring, str]:
     ring = _with_keys(ring, given.keys)
     known = {key.id for key in ring.scopes} | ring.gone
     ring = ring._replace(scopes=(*ring.scopes, *(key for key in given.scopes if key.id not in known)))
-    ring = destroyed(ring, given.gone)._replace(shut=ring.shut | given.shut)
+    ring = destroyed(ring, given.gone)
     after = entered(ring, given.store, given.left)
     crossed = given.store in before.left and before.store in given.left
     if after.store != before.store:
