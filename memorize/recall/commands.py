@@ -214,10 +214,10 @@ def _line(name: str, args: tuple[Word, ...], shell: Shell) -> tuple[str, Shell]:
     if name in JOINERS:
         start = _begin(args, Wrapper(JOINER_VALUED))
         return " ".join(word.text for word in args[start:]) if start >= 0 else "", shell
-    for option in LINES.get(name, ()):
-        for place, word in enumerate(args[:-1]):
-            if word.text == option:
-                return args[place + 1].text, "posix"
+    for place, word in enumerate(args[:-1] if name in LINES else ()):
+        text = word.text
+        if text in LINES[name] or (text[:1] == "-" and text[1:2] != "-" and f"-{text[-1]}" in LINES[name]):
+            return args[place + 1].text, "posix"
     return "", shell
 
 
@@ -230,8 +230,9 @@ def _after_c(args: Sequence[Word]) -> str:
         if not text.startswith(("-", "+")) or text in ("-", "--"):
             at += text == "--"
             return args[at].text if asked and at < len(args) else ""
-        asked = asked or (text[0] == "-" and text[1:2] != "-" and "c" in text)
-        at += 2 if text in SHELL_VALUED else 1
+        short = text[1:2] != "-"
+        asked = asked or (short and text[0] == "-" and "c" in text)
+        at += 2 if text in SHELL_VALUED or (short and text[-1] in "oO") else 1
     return ""
 
 

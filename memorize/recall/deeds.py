@@ -73,7 +73,7 @@ PIP_VALUED: Final = words(
     " --only-binary --config-settings -C --report --trusted-host --group"
 )
 WINDOWS_DELETERS: Final = words("remove-item ri rd rmdir del erase")
-_NODE_ADD: Final = words("--tag --registry --filter -F -C --dir --prefix -w --workspace --omit --include --cwd")
+_NODE_ADD: Final = "--tag --registry --filter -F -C --dir --prefix --workspace --omit --include --cwd"
 
 
 def _deeds(
@@ -179,9 +179,14 @@ _ROWS: Final = (
     ),
     *_deeds(
         "dependency-add",
-        "npm install; npm i; npm add; npm in; pnpm add; pnpm install; pnpm i; yarn add; yarn workspace * add"
-        "; yarn global add; bun add; bun install; bun i",
-        " ".join(_NODE_ADD),
+        "npm install; npm i; npm add; npm in",
+        f"{_NODE_ADD} -w",
+        operands=1,
+    ),
+    *_deeds(
+        "dependency-add",
+        "pnpm add; pnpm install; pnpm i; yarn add; yarn workspace * add; yarn global add; bun add; bun install; bun i",
+        _NODE_ADD,
         operands=1,
     ),
     *_deeds(

@@ -241,7 +241,7 @@ def _special(call: Call) -> Iterator[str]:
         found = options(call.args[1:], frozenset({"-C", "-modfile", "-mod", "-tags"}))
         if any(not word.text.startswith(".") for word in found.operands) and not _only_tells(found.given, frozenset()):
             yield "dependency-add"
-    elif call.name in ("python", "php") and _runs_migrations(call):
+    elif call.name in ("python", "php", "manage.py", "artisan") and _runs_migrations(call):
         yield "migration-run"
     elif call.name in WINDOWS_DELETERS and any(_recurses(text.lower()) for text in call.texts):
         yield "destructive-delete"
@@ -265,7 +265,8 @@ def _adds_packages(call: Call) -> bool:
 
 def _runs_migrations(call: Call) -> bool:
     """Tell whether a project's own script runs its migrations: ``manage.py migrate``, ``artisan migrate``."""
-    texts = [text for text in call.texts if not text.startswith("-")]
+    named = (call.name,) if call.name in ("manage.py", "artisan") else ()
+    texts = [text for text in (*named, *call.texts) if not text.startswith("-")]
     script = commands.program_name(texts[0]) if texts else ""
     asked = not _only_tells(frozenset(call.texts), frozenset()) and not {"--plan", "--check", "--pretend"} & {
         *call.texts
