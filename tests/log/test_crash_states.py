@@ -14,10 +14,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
 
 from memorize.clock import FixedClock
+from memorize.log import receive
 from memorize.log.codec import Bad
 from memorize.log.frames import EVENT
 from memorize.log.identity import load_or_renew
@@ -26,11 +28,12 @@ from memorize.log.recovery import IndexAhead
 from memorize.log.segments import HEADER_BYTES, SUFFIX, frame_event, scan_segment
 from memorize.log.spool import put_batch, put_capture
 from memorize.log.verify import CLEAN, verify
-from memorize.model import DEVICE_HELLO, OBSERVED_NOTE, Draft, Event, Stored
+from memorize.model import DEVICE_HELLO, OBSERVED_NOTE, Draft, Envelope, Event, Stored
 from memorize.paths import Home
 from tests.counts import count
 from tests.log.disk import PARENT, Disk, Killed, Site
 from tests.log.fakes import MemoryProjection, no_machine, note
+from tests.log.others import Other, bare
 
 HOME = Home(Path(f"{PARENT}/memorize"))
 LIMIT = count("power cuts tried at one step", quick=2, full=40)
@@ -40,18 +43,23 @@ DAY_MS = 25 * 3600 * 1000
 
 
 class Ledger:
-    """What was ever put in, and what the outside was told: ``strict`` nonces, indexed ids and their replicas."""
+    """What was ever put in, and what the outside was told: ``strict`` nonces, indexed ids and their replicas.
+
+    ``offered`` are ids that others gave; ``bodies`` those of them of which it was said that all of it is there now.
+    """
 
     def __init__(self) -> None:
         self.captured: dict[bytes, set[int]] = {}
         self.strict: set[bytes] = set()
         self.ids: set[bytes] = set()
         self.replicas: set[tuple[bytes, bytes]] = set()
+        self.offered: set[bytes] = set()
+        self.bodies: set[bytes] = set()
 
     def copy(self) -> Ledger:
         made = Ledger()
         made.captured, made.strict, made.ids = dict(self.captured), set(self.strict), set(self.ids)
-        made.replicas = set(self.replicas)
+        made.replicas, made.offered, made.bodies = set(self.replicas), set(self.offered), set(self.bodies)
         return made
 
 
@@ -65,7 +73,8 @@ class Telling(MemoryProjection):
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
         super().apply(events, offsets, received_ms)
         self.ledger.ids |= {stored.event.id for stored in events}
-        self.ledger.replicas |= {(stored.event.header.store, stored.event.header.replica) for stored in events}
+        own = [stored.event.header for stored in events if stored.event.id not in self.ledger.offered]
+        self.ledger.replicas |= {(header.store, header.replica) for header in own}
 
 
 class Stage:
@@ -107,6 +116,16 @@ class Stage:
             self.index = Telling(self.ledger)
             self.open()
             return self._total()
+
+    def receive(self, *envelopes: Envelope) -> None:
+        """Take in events of others. Files are full after two events, so that they are sealed, too."""
+        self.ledger.offered |= {envelope.id for envelope in envelopes}
+        if self.work is None:
+            self.open()
+        assert self.work is not None
+        with patch.object(receive, "SEGMENT_BYTES_MAX", receive.BATCH_BYTES_MAX + 500):
+            assert self.work.receive(envelopes).bad == 0
+        self.ledger.bodies |= {envelope.id for envelope in envelopes if envelope.body is not None}
 
     def _total(self) -> int:
         assert self.work is not None
@@ -159,9 +178,27 @@ def _restart(stage: Stage) -> None:
     stage.run()
 
 
+def _receiving_only(stage: Stage) -> None:
+    one = Other(1).say("첫째", "둘째", "셋째")
+    stage.open()
+    stage.receive(*one[:2])
+    stage.receive(one[2])
+
+
+def _receiving(stage: Stage) -> None:
+    one, other = Other(1).say("다른 기기에서", "second", "third"), Other(2).say("kept back", "nicht")
+    stage.open()
+    stage.receive(*one[:2], *bare(other[:1]))
+    stage.put("mine", strict=True)
+    stage.run()
+    stage.work = None
+    stage.receive(*other, one[2])
+    stage.receive(*one)
+
+
 SCRIPTS: dict[str, Callable[[Stage], None]] = {
     script.__name__.strip("_"): script
-    for script in (_strict_and_relaxed, _first_of_all, _seal_and_go_on, _batches, _restart)
+    for script in (_strict_and_relaxed, _first_of_all, _seal_and_go_on, _batches, _restart, _receiving_only, _receiving)
 }
 
 
@@ -191,14 +228,14 @@ def _moments(play: Callable[[Stage], None], stage: Stage, skip: Site | None = No
     return found, stage.disk.sites
 
 
-def _segments(disk: Disk) -> dict[str, bytes]:
-    prefix = f"{HOME.segments}/"
+def _segments(disk: Disk, folder: Path = HOME.segments) -> dict[str, bytes]:
+    prefix = f"{folder}/"
     return {path: data for path, data in sorted(disk.tree().items()) if path.startswith(prefix) and SUFFIX in path}
 
 
-def _events(disk: Disk) -> list[Event]:
+def _events(files: Mapping[str, bytes]) -> list[Event]:
     found = []
-    for data in _segments(disk).values():
+    for data in files.values():
         for frame in scan_segment(data).frames:
             if frame.type == EVENT:
                 try:
@@ -210,8 +247,8 @@ def _events(disk: Disk) -> list[Event]:
 
 def _faults(disk: Disk, ledger: Ledger, stage: Stage) -> Iterator[str]:
     """Yield what is wrong with a disk after recovery."""
-    events = _events(disk)
-    ids = [event.id for event in events]
+    events, others = _events(_segments(disk)), _events(_segments(disk, HOME.received))
+    ids = [event.id for event in (*events, *others)]
     slots = [(event.header.nonce, event.header.ordinal) for event in events]
     if ledger.ids - set(ids):
         yield f"{len(ledger.ids - set(ids))} indexed events are lost"
@@ -223,6 +260,10 @@ def _faults(disk: Disk, ledger: Ledger, stage: Stage) -> Iterator[str]:
     for event in events:
         if event.kind != DEVICE_HELLO and event.header.ordinal not in ledger.captured.get(event.header.nonce, ()):
             yield "an event was never captured"
+    if {event.id for event in others} - ledger.offered:
+        yield "an event was never given"
+    if ledger.bodies - {event.id for event in others if event.payload}:
+        yield "an event that was reported as received is lost, or its body"
     yield from _other_faults(disk, ledger, stage)
     if set(ids) != set(stage.index.stored):
         yield "the index and the log differ"
@@ -231,7 +272,7 @@ def _faults(disk: Disk, ledger: Ledger, stage: Stage) -> Iterator[str]:
 def _other_faults(disk: Disk, ledger: Ledger, stage: Stage) -> Iterator[str]:
     if disk.names(f"{HOME.spool}/new"):
         yield "the spool is not empty"
-    if list(_unsealed(disk))[:-1]:
+    if list(_unsealed(_segments(disk)))[:-1] or list(_unsealed(_segments(disk, HOME.received)))[:-1]:
         yield "an old segment stays open"
     assert stage.work is not None
     known = stage.work.identity
@@ -244,8 +285,8 @@ def _other_faults(disk: Disk, ledger: Ledger, stage: Stage) -> Iterator[str]:
         yield f"not clean: {[hurt.what for hurt in report.damages]} {report.missing} {report.ahead}"
 
 
-def _unsealed(disk: Disk) -> Iterator[str]:
-    for path, data in _segments(disk).items():
+def _unsealed(files: Mapping[str, bytes]) -> Iterator[str]:
+    for path, data in files.items():
         if scan_segment(data).footer_at < 0 and len(data) > HEADER_BYTES:
             yield path
 
@@ -375,4 +416,13 @@ def test_without_any_one_of_the_syncs_something_is_lost() -> None:
         "Recovery._settle",
     }
     unmissed = [site for site, plays in using.items() if not any(_finds(play, site) for play in plays)]
+    assert not unmissed, f"nothing was lost without {unmissed}"
+
+
+def test_without_any_one_of_the_syncs_something_received_is_lost() -> None:
+    plays = [_receiving_only, *(_killed("receiving_only", at) for at in range(1, _length("receiving_only")))]
+    sites = {site for play in plays for site in _moments(play, Stage(Disk(), Ledger()))[1]}
+    log = {site for site in sites if site.function.startswith(("SegmentWriter", "Recovery", "seal"))}
+    assert {site.function for site in log} >= {"SegmentWriter.sync", "SegmentWriter.create", "Recovery._settle", "seal"}
+    unmissed = [site for site in log if not any(_finds(play, site) for play in plays)]
     assert not unmissed, f"nothing was lost without {unmissed}"
