@@ -268,7 +268,7 @@ class _Round:
             return False
         of_store = [row for row in rows if row.store == store]
         opened = any(row.state == TAKEN for row in of_store)
-        return not opened and any(row.state in (UNKNOWN_KEY, BAD) for row in of_store)
+        return not opened and any(row.state == UNKNOWN_KEY for row in of_store)
 
     def _here(self) -> set[bytes]:
         """Return the replicas that have files in the folder, and remember them."""
