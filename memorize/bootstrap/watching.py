@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -113,12 +113,18 @@ def around_session(store: Store, view: Reader, key: str, place: Place, now: int,
 
     ``without`` is the session that asks.
     """
-    connection, keys = view.connection, view.family(key)
-    found: Iterable[working.Working] = working.sessions(connection, keys, now - live.NEWS_MS_MAX)
+    found = at_work(store, view, view.family(key), now, without)
+    return found._replace(root=place.root, branch=place.branch, folds=place.folds)
+
+
+def at_work(store: Store, view: Reader, keys: Collection[str] | None, now: int, without: str = "") -> View:
+    """Return the sessions at work in these projects, or in all, and what they wrote, as seen from nowhere."""
+    connection = view.connection
+    found = working.sessions(connection, keys, now - live.NEWS_MS_MAX)
     found = [one for one in found if not without or one.session != without]
     others = live.others(found, devices(connection), store.device(), now) if found else ()
     touches = working.touches(connection, keys, min(other.since for other in others)) if others else []
-    return View(others, tuple(touches), (), place.root, place.branch, place.folds, TITLES)
+    return View(others, tuple(touches), titles=TITLES)
 
 
 def needles_of(store: Store, view: Reader) -> tuple[bytes, ...]:

@@ -1,4 +1,4 @@
-"""``memorize conflicts``: memories that are at odds, and those that look alike and that nobody has judged."""
+"""``memorize conflicts``: memories that are at odds or that nobody has judged, and files that sessions share now."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from memorize.cli.console import app, here_option, json_option, listing, say, tell
+from memorize.cli.console import app, document, here_option, json_option, say, tell
 from memorize.cli.rows import as_item, as_line
+from memorize.cli.when import ago
 from memorize.index.query import Query, Row
+from memorize.recall.plain import one_line
 
 if TYPE_CHECKING:
     from memorize.bootstrap import App
     from memorize.consolidate.judge import Pair
     from memorize.index.read import Reader
+    from memorize.index.working import Touch
 
 # So many memories are compared with each other, those of the highest rank.
 COMPARED_MAX: Final = 2_000
@@ -28,10 +31,11 @@ UNJUDGED: Final = "unjudged"
 @here_option
 @json_option
 def command(limit: int, all_projects: bool, directory: str, as_json: bool) -> None:
-    """List pairs of memories that contradict each other, and pairs that look alike and were never judged.
+    """List pairs of memories that contradict each other, pairs that look alike and were never judged, and shared files.
 
     A pair is disputed when a model judged that both cannot hold and neither is plainly the later one. Likeness alone
-    decides nothing: unjudged pairs may well both be true.
+    decides nothing: unjudged pairs may well both be true. A file is shared when two sessions that are at work now
+    edited it lately.
     """
     parts = app()
     project = None if all_projects else parts.place(directory).project
@@ -43,7 +47,17 @@ def command(limit: int, all_projects: bool, directory: str, as_json: bool) -> No
         rows = query.rows([ref for ref in (pair.old.ref, pair.new.ref) if isinstance(ref, bytes)])
         if len(rows) == 2 and frozenset(row.id for row in rows) not in known:
             pairs.append((UNJUDGED, rows[0], rows[1], pair.alike))
-    _show(query, pairs[:limit], len(pairs), as_json)
+    _show(query, pairs[:limit], len(pairs), _shared(parts, reader, project), parts.clock.wall_ms(), as_json)
+
+
+def _shared(parts: App, reader: Reader, project: str | None) -> list[list[Touch]]:
+    """Return the files that sessions at work share, each with the latest edit of each of them."""
+    from memorize.bootstrap.watching import at_work
+    from memorize.recall.live import shared
+
+    roots = [project] if project is not None else sorted({one.root for one in reader.projects()})
+    now = parts.clock.wall_ms()
+    return [edits for root in roots for edits in shared(at_work(parts, reader, reader.family(root), now)).values()]
 
 
 def unjudged(reader: Reader, project: str | None) -> list[Pair]:
@@ -73,10 +87,23 @@ def disputed(parts: App, query: Query, project: str | None) -> list[tuple[Row, R
     return list(pairs.values())
 
 
-def _show(query: Query, pairs: Sequence[tuple[str, Row, Row, float]], total: int, as_json: bool) -> None:
+def _show(
+    query: Query,
+    pairs: Sequence[tuple[str, Row, Row, float]],
+    total: int,
+    shared: Sequence[Sequence[Touch]],
+    now: int,
+    as_json: bool,
+) -> None:
     if as_json:
-        listing((_item(*pair) for pair in pairs), total)
+        files = [{"path": edits[0].path, "edits": [edit._asdict() for edit in edits]} for edits in shared]
+        document({"items": [_item(*pair) for pair in pairs], "total": total, "shared": files})
         return
+    for edits in shared:
+        say(f"shared  {one_line(edits[0].path)}")
+        for edit in edits:
+            branch = f" on {one_line(edit.branch)}" if edit.branch else ""
+            say(f"  {edit.session[:8]} {edit.agent}{branch}, {ago(edit.at, now)}, +{edit.added} -{edit.removed} lines")
     rivals = query.rivals([row.id for _, one, other, _ in pairs for row in (one, other)])
     for state, one, other, alike in pairs:
         say(state if state == DISPUTED else f"{state}, {alike:.0%} of the words in common")

@@ -73,7 +73,10 @@ class Project(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A session. Times are wall ms; ``closed`` is None while it runs, or when it was taken up again."""
+    """A session. Times are wall ms; ``closed`` is None while it runs, or when it was taken up again.
+
+    ``device`` is the replica that captured it, ``root`` the checkout it began in ("" when nobody told).
+    """
 
     agent: str
     session: str
@@ -88,6 +91,7 @@ class Session(NamedTuple):
     model: str
     device: bytes
     observations: int
+    root: str
 
 
 class Reader:
@@ -207,7 +211,7 @@ class Reader:
             where = f"where project in ({','.join('?' * len(keys))})" if project is not None else ""
             rows = connection.execute(
                 "select agent, session, project, dir, branch, head, opened, case when closed >= last then closed end,"
-                f" last, transcript, model, device, observations from sessions {where}"
+                f" last, transcript, model, device, observations, root from sessions {where}"
                 " order by last desc, session limit ?",
                 (*keys, -1 if limit is None else limit),
             )
@@ -270,6 +274,10 @@ class Reader:
         """Return the event with this id, read from the log; None when it is not known."""
         found = self.spots(identity.hex(), 1)
         return self._read(found[0]) if found else None
+
+    def erased(self) -> frozenset[bytes]:
+        """Return the ids of the events that an erasure in force takes the body of."""
+        return frozenset(bytes(identity) for (identity,) in self.connection.execute("select id from erased"))
 
     def observation_text(self, n: int) -> str:
         """Return everything that an observation says, by its number; "" when its body is gone."""

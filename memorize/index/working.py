@@ -60,23 +60,23 @@ def mark(kind: str, subject: str, source: bytes) -> bytes:
     return blake3(text + source, derive_key_context="memorize 2026 warning mark v1").digest()
 
 
-def sessions(connection: sqlite3.Connection, projects: Collection[str], since: int) -> list[Working]:
-    """Return the sessions of these projects (keys) that said something since a time, the latest first."""
+def sessions(connection: sqlite3.Connection, projects: Collection[str] | None, since: int) -> list[Working]:
+    """Return the sessions of these projects (keys), or of all, that said something since a time, the latest first."""
     sql = (
         "select agent, session, branch, root, device, opened, case when closed >= last then closed end, last"
-        f" from sessions where project in ({_marks(projects)}) and last >= ? order by last desc, session, agent"
+        f" from sessions where {_in(projects)} and last >= ? order by last desc, session, agent"
     )
-    return [Working(*row) for row in connection.execute(sql, (*projects, since))]
+    return [Working(*row) for row in connection.execute(sql, (*(projects or ()), since))]
 
 
-def touches(connection: sqlite3.Connection, projects: Collection[str], since: int) -> list[Touch]:
-    """Return the edits in these projects (keys) since a time, the latest first."""
+def touches(connection: sqlite3.Connection, projects: Collection[str] | None, since: int) -> list[Touch]:
+    """Return the edits in these projects (keys), or in all, since a time, the latest first."""
     sql = (
         "select e.id, t.path, t.agent, t.session, t.branch, t.op, t.added, t.removed, t.at"
-        f" from touched t join events e on e.n = t.n where t.project in ({_marks(projects)}) and t.at >= ?"
+        f" from touched t join events e on e.n = t.n where {_in(projects, 't.')} and t.at >= ?"
         f" order by t.at desc, t.n desc limit {_TOUCHES_MAX}"
     )
-    return [Touch(*row) for row in connection.execute(sql, (*projects, since))]
+    return [Touch(*row) for row in connection.execute(sql, (*(projects or ()), since))]
 
 
 def runs(connection: sqlite3.Connection, projects: Sequence[str], command: int) -> list[Run]:
@@ -91,6 +91,10 @@ def runs(connection: sqlite3.Connection, projects: Sequence[str], command: int) 
         for n, identity, session, ok, lamport, wall in rows
     ]
     return sorted(found, key=lambda run: run.order, reverse=True)
+
+
+def _in(projects: Collection[str] | None, table: str = "") -> str:
+    return "1" if projects is None else f"{table}project in ({_marks(projects)})"
 
 
 def _marks(values: Collection[object]) -> str:

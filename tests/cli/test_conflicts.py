@@ -211,3 +211,25 @@ def test_a_dry_run_of_an_audit_asks_and_changes_nothing(person: Person, use: Use
 
 def test_an_audit_of_nothing_says_so(person: Person, use: Use) -> None:
     assert person.types("audit").out == "nothing is at odds\n"
+
+
+def test_files_that_sessions_at_work_share_are_shown_beside_the_pairs(person: Person) -> None:
+    for session in ("하나-1", "둘-2"):
+        path = str(person.project / "web" / "장바구니.ts")
+        person.hook("SessionStart", {"session_id": session, "source": "startup"})
+        person.hook(
+            "PostToolUse",
+            {
+                "session_id": session,
+                "tool_name": "Write",
+                "tool_input": {"file_path": path, "content": "x\n"},
+                "tool_response": {"type": "create", "filePath": path},
+            },
+        )
+    for options in ((), ("--all-projects",)):
+        [shared] = person.gets("conflicts", *options)["shared"]
+        assert shared["path"] == "web/장바구니.ts"
+        assert {one["session"] for one in shared["edits"]} == {"하나-1", "둘-2"}
+    assert "shared  web/장바구니.ts" in person.types("conflicts").out
+    person.hook("SessionEnd", {"session_id": "둘-2", "reason": "other"})
+    assert person.gets("conflicts")["shared"] == []
