@@ -9,7 +9,9 @@ import msgpack
 
 from memorize.limits import PEER_IDLE_S
 from memorize.sync import ssh
+from memorize.sync.gifts import for_peer
 from memorize.sync.handshake import GIFT_BYTES_MAX, Door, Role
+from memorize.sync.keys import new_salt
 from memorize.sync.port import Holding
 from memorize.sync.ring import STORE, Keyring, Wrapped, wrapped_from, wrapped_row
 from memorize.sync.session import Outcome, Session
@@ -68,7 +70,7 @@ def _gift(ring: Keyring) -> bytes:
     """Return the wrapped keys as they travel: the newest, as many as there is room for."""
     rows: list[Any] = []
     size = 0
-    for one in sorted(ring.wrapped, key=lambda one: one.generation, reverse=True):
+    for one in sorted(for_peer(ring, new_salt), key=lambda one: one.generation, reverse=True):
         row = wrapped_row(one)
         size += len(msgpack.packb(row))
         if size > GIFT_BYTES_MAX - 16:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memorize.errors import BadKeyLine
 from memorize.sync import ring as rings
+from memorize.sync.gifts import for_peer
 from memorize.sync.keyline import LINE_BYTES_MAX, PREFIX, export_line, import_line
 from memorize.sync.ring import (
     JOINED,
@@ -330,3 +331,26 @@ def test_anything_else_than_a_line_is_refused(text: bytes | str) -> None:
 def test_nothing_too_much_and_two_lines_are_refused(text: str) -> None:
     with pytest.raises(BadKeyLine):
         import_line(text)
+
+
+# -- what peers give ----------------------------------------------------------------------------------------------
+
+
+def test_a_peer_is_given_the_scope_keys_and_they_come_out_with_the_store_key_only() -> None:
+    ahead = renew_scope(A, PROJECT, _secret(30), _salt(30))
+    rows = for_peer(ahead, lambda: _salt(77))
+    assert adopt(A, rows).scope_for(PROJECT) == ahead.scope_for(PROJECT)
+    assert adopt(B, rows) == B
+    behind = rotate(A, _secret(40), _salt(40), by_hand=True)
+    assert adopt(A, for_peer(renew_scope(behind, PROJECT, _secret(31), _salt(31)), lambda: _salt(78))) == A
+
+
+def test_a_scope_key_that_a_peer_gave_is_carried_by_no_pack() -> None:
+    ahead = renew_scope(A, PROJECT, _secret(30), _salt(30))
+    assert adopt(A, for_peer(ahead, lambda: _salt(77))).wrapped == ()
+
+
+def test_a_scope_key_that_was_destroyed_here_is_not_taken_back_from_a_peer() -> None:
+    behind = renew_scope(A, PROJECT, _secret(30), _salt(30))
+    ahead = spend(renew_scope(behind, PROJECT, _secret(31), _salt(31), CAUSE), [PROJECT], CAUSE)
+    assert adopt(ahead, for_peer(behind, lambda: _salt(77))).scopes == ahead.scopes
