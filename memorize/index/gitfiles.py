@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from memorize.index.gitcommits import first_commit
+from memorize.index.gitconfig import FILE_BYTES_MAX, aliases, entries, personal_files, read_text
 
-_FILE_BYTES_MAX: Final = 1024 * 1024
 _LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 _PACKED_REFS_BYTES_MAX: Final = 64 * 1024 * 1024
 # How many loose commits are read to find the first one: where there is a remote it is a mere hint.
 _LOOSE_MAX: Final = 200
 _LOOSE_WITHOUT_REMOTE_MAX: Final = 10_000
 _LINKS_MAX: Final = 8
+_NO_ALIASES: Final[Mapping[str, str]] = MappingProxyType({})
 _YES: Final = ("true", "yes", "on", "1")
 _SHA: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
 _SCP: Final = re.compile(r"(?:[^@/]+@)?(?P<host>\[[^\]]+\]|[^:/\\]{2,}):(?P<path>.*)", re.DOTALL)
 _PORTS: Final = {"ssh": "22", "https": "443", "http": "80", "git": "9418", "git+ssh": "22"}
@@ -40,6 +42,7 @@ class Checkout(NamedTuple):
     first_commit: str
     files: tuple[str, ...]
     folds: bool = False
+    aliases: Mapping[str, str] = _NO_ALIASES
 
 
 class History(NamedTuple):
@@ -55,7 +58,7 @@ class History(NamedTuple):
 def history(folder: str) -> History:
     """Return the history of the checkout whose top is ``folder``. Never raises."""
     git = _git_dir(os.path.join(folder, ".git"))
-    text = _read(os.path.join(_common_dir(git), "logs", "HEAD"), _LOG_BYTES_MAX) if git is not None else None
+    text = read_text(os.path.join(_common_dir(git), "logs", "HEAD"), _LOG_BYTES_MAX) if git is not None else None
     lines = (text or "").splitlines()
     commits = frozenset(line.split(" ", 2)[1] for line in lines if line.count(" ") > 1)
     _, cloned, source = (lines[0] if lines else "").partition("\tclone: from ")
@@ -72,10 +75,11 @@ def read(folder: str) -> Checkout | None:
     branch, head, decided = _head(git, common)
     config = os.path.join(common, "config")
     home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
-    files = (link, os.path.join(git, "HEAD"), config, *decided)
+    known, looked = aliases((*personal_files(os.environ), config))
+    files = (link, os.path.join(git, "HEAD"), config, *decided, *looked)
     remote, folds = _settings(config)
     first = first_commit(common, head, _LOOSE_MAX if remote else _LOOSE_WITHOUT_REMOTE_MAX)
-    return Checkout(folder, home, branch, head, remote, first, files, folds)
+    return Checkout(folder, home, branch, head, remote, first, files, folds, known)
 
 
 def _git_dir(link: str) -> str | None:
@@ -83,7 +87,7 @@ def _git_dir(link: str) -> str | None:
     if os.path.isdir(link):
         found = link
     else:
-        text = _read(link, _FILE_BYTES_MAX)
+        text = read_text(link, FILE_BYTES_MAX)
         if text is None or not text.startswith("gitdir:"):
             return None
         found = _line(text[len("gitdir:") :])
@@ -93,7 +97,7 @@ def _git_dir(link: str) -> str | None:
 
 def _common_dir(git: str) -> str:
     """Return the directory that all worktrees share."""
-    text = _read(os.path.join(git, "commondir"), _FILE_BYTES_MAX)
+    text = read_text(os.path.join(git, "commondir"), FILE_BYTES_MAX)
     if text is None:
         return git
     return os.path.normpath(os.path.join(git, _line(text)))
@@ -107,7 +111,7 @@ def _line(text: str) -> str:
 def _head(git: str, common: str) -> tuple[str, str, tuple[str, ...]]:
     """Return branch, commit and the files that told."""
     name = os.path.join(git, "HEAD")
-    text = (_read(name, _FILE_BYTES_MAX) or "").strip()
+    text = (read_text(name, FILE_BYTES_MAX) or "").strip()
     if not text.startswith("ref:"):
         return "", text if _SHA.match(text) else "", ()
     ref = text[len("ref:") :].strip()
@@ -119,7 +123,7 @@ def _head(git: str, common: str) -> tuple[str, str, tuple[str, ...]]:
         for base in dict.fromkeys((git, common)):
             path = os.path.join(base, *ref.split("/"))
             files.append(path)
-            found = found or (_read(path, _FILE_BYTES_MAX) or "").strip()
+            found = found or (read_text(path, FILE_BYTES_MAX) or "").strip()
         if not found:
             files.append(os.path.join(common, "packed-refs"))
             found = _packed(files[-1], ref)
@@ -130,7 +134,7 @@ def _head(git: str, common: str) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _packed(path: str, ref: str) -> str:
-    text = _read(path, _PACKED_REFS_BYTES_MAX)
+    text = read_text(path, _PACKED_REFS_BYTES_MAX)
     if text is None:
         return ""
     end = text.find(f" {ref}\n")
@@ -140,50 +144,18 @@ def _packed(path: str, ref: str) -> str:
 
 def _settings(config: str) -> tuple[str, bool]:
     """Return the normalised URL of ``origin``, else of the first remote by name ("" for none), and ``ignorecase``."""
-    text = _read(config, _FILE_BYTES_MAX)
+    text = read_text(config, FILE_BYTES_MAX)
     if text is None:
         return "", False
     remotes: dict[str, str] = {}
-    section = name = ""
     folds = False
-    for raw in text.split("\n"):
-        line = raw.strip()
-        found = _SECTION.match(line)
-        if found is not None:
-            section, name = found[1].lower(), _unescaped(found[2] or "")
-            line = line[found.end() :].strip()
-        key, equals, value = line.partition("=")
-        key = key.strip().lower()
-        if section == "remote" and equals and key == "url" and name not in remotes:
-            remotes[name] = normal_remote(_value(value))
+    for section, name, key, value in entries(text):
+        if section == "remote" and value is not None and key == "url" and name not in remotes:
+            remotes[name] = normal_remote(value)
         elif section == "core" and key == "ignorecase":
-            folds = not equals or _value(value).lower() in _YES
+            folds = value is None or value.lower() in _YES
     known = {key: url for key, url in remotes.items() if url}
     return known.get("origin") or (known[min(known)] if known else ""), folds
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
-
-
-def _value(raw: str) -> str:
-    """Return a value of git's configuration: quotes go, comments end it."""
-    found: list[str] = []
-    quoted = False
-    at = 0
-    while at < len(raw):
-        char = raw[at]
-        if char == "\\" and at + 1 < len(raw):
-            at += 1
-            found.append({"n": "\n", "t": "\t", "b": "\b"}.get(raw[at], raw[at]))
-        elif char == '"':
-            quoted = not quoted
-        elif char in "#;" and not quoted:
-            break
-        else:
-            found.append(char)
-        at += 1
-    return "".join(found).strip()
 
 
 def normal_remote(url: str) -> str:
@@ -220,12 +192,3 @@ def _port(host: str) -> tuple[str, str]:
         return inner, rest.removeprefix(":")
     name, _, port = host.partition(":")
     return name, port
-
-
-def _read(path: str, limit: int) -> str | None:
-    """Return a small file as text; bytes that are no UTF-8 survive as surrogates, for paths."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(limit).decode("utf-8", "surrogateescape")
-    except (OSError, ValueError):
-        return None

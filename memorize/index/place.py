@@ -21,6 +21,7 @@ MARKER: Final = ".memorize.toml"
 _MARKER_BYTES_MAX: Final = 64 * 1024
 _EXCLUDE_CHARS_MAX: Final = 1024 * 1024
 _NOTHING_SAID: Final[Mapping[str, object]] = MappingProxyType({})
+_NO_ALIASES: Final[Mapping[str, str]] = MappingProxyType({})
 _CACHED_MAX: Final = 256
 _FOLDS: Final = sys.platform in ("darwin", "win32")
 _STAMPED_MAX: Final = 4096
@@ -35,6 +36,7 @@ class Place(NamedTuple):
     ``branch`` is empty when HEAD is detached, ``head`` when there is no commit yet. ``capture_off``: the person asked
     not to be remembered here. ``marker`` is what the marker file says, empty without one. ``folds``: names that differ
     in case are one file here; git tried it when it made the repository, else it is what the system usually does.
+    ``aliases`` are those of git there, name -> expansion.
     """
 
     project: str
@@ -47,6 +49,7 @@ class Place(NamedTuple):
     capture_off: bool
     marker: Mapping[str, object]
     folds: bool = False
+    aliases: Mapping[str, str] = _NO_ALIASES
 
 
 # What a file looked like when it was read: inode, size, time of the last change; None when it was not there.
@@ -127,6 +130,7 @@ class _Finder:
             off or self._excluded(above),
             marker,
             git.folds if git is not None else _FOLDS,
+            git.aliases if git is not None else _NO_ALIASES,
         )
 
     def _checkout(self, folder: str) -> gitfiles.Checkout | None:
