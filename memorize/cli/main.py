@@ -34,7 +34,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Work": ("consolidate", "conflicts", "audit", "usage", "import", "sessions", "projects"),
     "Store": ("log", "digest", "verify", "rebuild", "config"),
-    "Sync": ("peer", "key"),
+    "Sync": ("sync", "peer", "key"),
     "Run": ("daemon", "serve", "version"),
 }
 VERBS: Final = tuple(verb for verbs in SECTIONS.values() for verb in verbs)

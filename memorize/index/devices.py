@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from typing import NamedTuple
+
+from memorize.model import DEVICE_RETIRED, Event
 
 
 class Device(NamedTuple):
@@ -41,3 +44,13 @@ def devices(connection: sqlite3.Connection) -> list[Device]:
             max(kept.last, last),
         )
     return sorted(found.values(), key=lambda one: (-one.last, one.id))
+
+
+def retired(connection: sqlite3.Connection, event: Callable[[bytes], Event | None]) -> frozenset[bytes]:
+    """Return the replicas of devices that were said never to come back. ``event`` reads one by its id."""
+    if connection.execute("select 1 from kinds where kind = ?", (DEVICE_RETIRED,)).fetchone() is None:
+        return frozenset()
+    ids = connection.execute("select id from events where kind = ?", (DEVICE_RETIRED,)).fetchall()
+    said = (found.payload for (identity,) in ids if (found := event(bytes(identity))) is not None)
+    names = {payload.get("device") for payload in said if payload}
+    return frozenset(one for device in devices(connection) if device.id in names for one in device.replicas)

@@ -1,0 +1,251 @@
+"""Rounds of sync with all that a person configured, what came of them, and who else is there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from memorize.bootstrap import keeping
+from memorize.bootstrap.scoping import Scoping
+from memorize.bootstrap.store import Store
+from memorize.counted import counted
+from memorize.errors import BadTarget, Problem, UnknownTarget
+from memorize.index import devices
+from memorize.index.devices import Device
+from memorize.log.files import replace_file
+from memorize.log.lock import Lock
+from memorize.model import DEVICE_RETIRED, Draft
+from memorize.sync import targets
+from memorize.sync.catalog import Catalog
+from memorize.sync.folder import RealFolder
+from memorize.sync.folder_sync import FolderReport, Keys, sync_folder
+from memorize.sync.keys import Wrapped, adopt
+from memorize.sync.packfile import BAD, NEWER, PENDING, UNKNOWN_KEY
+from memorize.sync.peer import PeerReport, sync_peer
+from memorize.sync.targets import FOLDER, Target
+
+WAIT_S: Final = 60.0
+_BYTES_MAX: Final = 1 << 20
+# States of files that are ours to take in one day, and how to say so.
+_UNSETTLED: Final = {
+    PENDING: "{} not come whole yet",
+    UNKNOWN_KEY: '{} sealed under a key that is not held here: "memorize key import"',
+    BAD: "{} damaged",
+    NEWER: "{} written by a newer version",
+}
+# target label, done, total: bytes read, then events published or exchanged
+Progress = Callable[[str, int, int], None]
+
+
+class Round(NamedTuple):
+    """What one round with one target came to.
+
+    ``settled``: nothing is left to do with it. ``reason``: why not. ``sent`` and ``received`` count events, ``files``
+    the packs read; ``pending``, ``refused``: packs that are not taken in; ``foreign``: those of somebody else's store.
+    ``notes``: the files and their reasons.
+    ``set``: the set digest of this device after it.
+    """
+
+    target: Target
+    settled: bool
+    reason: str = ""
+    sent: int = 0
+    received: int = 0
+    files: int = 0
+    pending: int = 0
+    refused: int = 0
+    bad: int = 0
+    foreign: int = 0
+    notes: tuple[str, ...] = ()
+    at_ms: int = 0
+    set: str = ""
+
+
+class Syncing:
+    """Syncs one state directory. Cheap to make; every round looks at the configuration and the keys again."""
+
+    def __init__(self, store: Store) -> None:
+        """Nothing is read yet."""
+        self._store = store
+        self._path = store.home.receipts / "sync.json"
+
+    # -- what is configured -----------------------------------------------------------------------------------------
+
+    def targets(self) -> tuple[Target, ...]:
+        """Return the targets in their order. Raises CannotRead."""
+        return targets.load(self._store.home, self._store.files)
+
+    def add(self, words: Sequence[str]) -> tuple[Target, bool]:
+        """Add a target; False when it is there already. Raises BadTarget, CannotRead, CannotWrite."""
+        self._store.identity  # noqa: B018 - the state directory is made with it
+        target = targets.parse(words, self._store.home.root)
+        if target.kind == FOLDER:
+            try:
+                self._folder(target).place()
+            except OSError as error:
+                raise BadTarget(what=target.where, detail=error.strerror or str(error)) from error
+        known = self.targets()
+        if target in known:
+            return target, False
+        targets.save(self._store.home, self._store.files, [*known, target])
+        return target, True
+
+    def remove(self, words: Sequence[str]) -> Target:
+        """Forget a target; nothing in it is changed. Raises UnknownTarget, CannotRead, CannotWrite."""
+        known = self.targets()
+        wanted = words[-1] if words else ""
+        with contextlib.suppress(BadTarget):
+            wanted = targets.parse((FOLDER, wanted), self._store.home.root).where if "://" not in wanted else wanted
+        found = next((one for one in known if one.where == wanted), None)
+        if found is None:
+            raise UnknownTarget(what=" ".join(words))
+        targets.save(self._store.home, self._store.files, [one for one in known if one != found])
+        return found
+
+    # -- rounds -----------------------------------------------------------------------------------------------------
+
+    def rounds(
+        self,
+        chosen: Iterable[Target],
+        progress: Progress | None = None,
+        *,
+        by_hand: bool = False,
+        wait_s: float = WAIT_S,
+    ) -> list[Round]:
+        """Do a round with each target, one after the other; a failure of one is told in its round and stops no other.
+
+        Raises Busy when another process syncs for so long, and what keeps this device from syncing at all.
+        """
+        told = progress or (lambda *_: None)
+        with Lock(self._store.home.locks / "sync", wait_s):
+            self._store.reader()  # takes in what waits in the spool
+            done = [self._round(target, told, by_hand=by_hand) for target in chosen]
+            held = self._store.reader(drain=False).digest()[0]
+            done = [one._replace(set=held) for one in done]
+            self._note(done)
+        return done
+
+    def _round(self, target: Target, progress: Progress, *, by_hand: bool) -> Round:
+        now = self._store.clock.wall_ms()
+        try:
+            if target.kind == FOLDER:
+                report = self._sync_folder(target, progress, by_hand=by_hand)
+                return _of_folder(target, report, keeping.keyring(self._store).stores, now)
+            return _of_peer(target, self._sync_peer(target, progress, by_hand=by_hand), now)
+        except Problem as problem:
+            return Round(target, settled=False, reason=f"{problem} ({problem.remedy()})", at_ms=now)
+
+    def _sync_folder(self, target: Target, progress: Progress, *, by_hand: bool) -> FolderReport:
+        store = self._store
+        ring = keeping.keyring(store)
+        view = store.reader(drain=False)
+        catalog = Catalog.open(store.home.root / "sync.sqlite", target.where)
+        try:
+            return sync_folder(
+                store.holding,
+                Keys(ring, self._take, Scoping(store, ring).scope_of),
+                self._folder(target),
+                catalog,
+                store.clock,
+                store.identity.replica,
+                erased=view.erased(),
+                retired=devices.retired(view.connection, view.event),
+                by_hand=by_hand,
+                progress=lambda done, total: progress(target.label, done, total),
+            )
+        finally:
+            catalog.close()
+
+    def _sync_peer(self, target: Target, progress: Progress, *, by_hand: bool) -> PeerReport:
+        report = sync_peer(
+            target.where,
+            self._store.holding,
+            keeping.keyring(self._store),
+            lambda done, total: progress(target.label, done, total),
+            asks=by_hand,
+        )
+        if report.wrapped:
+            self._take(list(report.wrapped))
+        return report
+
+    def _take(self, wrapped: list[Wrapped]) -> Any:
+        return keeping.update(self._store, lambda ring: adopt(ring, wrapped))
+
+    def _folder(self, target: Target) -> RealFolder:
+        return RealFolder(target.where, str(self._store.home.root / "outbox"), self._store.files)
+
+    # -- what came of them ------------------------------------------------------------------------------------------
+
+    def last(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what the last round with each target came to, by its ``where``; empty when nobody knows."""
+        try:
+            found = json.loads(self._store.files.read(str(self._path), _BYTES_MAX))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _note(self, done: Sequence[Round]) -> None:
+        told = {**self.last(), **{one.target.where: _plain(one) for one in done}}
+        kept = {one.where for one in self.targets()} | {one.target.where for one in done}
+        data = json.dumps({where: one for where, one in told.items() if where in kept}, ensure_ascii=False).encode()
+        with contextlib.suppress(OSError):  # only shown; the next round tells it again
+            replace_file(self._store.files, str(self._path), data)
+
+    def devices(self) -> list[Device]:
+        """Return the devices whose events are held, the one heard of last first."""
+        return devices.devices(self._store.reader(drain=False).connection)
+
+    def retire(self, device: Device) -> None:
+        """Say that a device never comes back: then others may remove its packs once they carry what is in them."""
+        self._store.append([Draft(DEVICE_RETIRED, {"device": device.id})])
+
+
+def _of_folder(target: Target, report: FolderReport, stores: Collection[bytes], now: int) -> Round:
+    """Tell what a round came to. A pack of somebody else's store is no concern of ours, and only counted."""
+    got = report.received
+    ours = [one for one in report.reasons if one[1] != UNKNOWN_KEY or _store(one[0]) in stores]
+    kinds = Counter(state for _, state, _ in ours)
+    refused = kinds[BAD] + kinds[UNKNOWN_KEY]
+    reason = report.paused or "; ".join(
+        words.format(counted(kinds[state], "pack")) for state, words in _UNSETTLED.items() if kinds[state]
+    )
+    return Round(
+        target,
+        settled=not reason,
+        reason=reason,
+        sent=report.published.events,
+        received=got.new + got.bodies,
+        files=report.imported,
+        pending=report.pending,
+        refused=refused,
+        bad=got.bad,
+        notes=tuple(f"{path}: {state}{f', {why}' if why else ''}" for path, state, why in ours),
+        foreign=len(report.reasons) - len(ours),
+        at_ms=now,
+    )
+
+
+def _store(path: str) -> bytes:
+    try:
+        return bytes.fromhex(path.partition("/")[0])
+    except ValueError:
+        return b""
+
+
+def _of_peer(target: Target, report: PeerReport, now: int) -> Round:
+    return Round(
+        target,
+        settled=report.converged,
+        reason=report.reason,
+        sent=report.sent,
+        received=report.received,
+        bad=report.bad,
+        at_ms=now,
+    )
+
+
+def _plain(one: Round) -> dict[str, Any]:
+    return {**one._asdict(), "target": one.target._asdict()}

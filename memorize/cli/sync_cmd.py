@@ -1,0 +1,216 @@
+"""``memorize sync``: one memory on several devices, through a folder that some tool carries, or by ssh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memorize.bootstrap.syncing import Progress, Round, Syncing
+from memorize.cli.console import app, document, json_option, progress, say, tell
+from memorize.cli.when import ago
+from memorize.counted import counted
+from memorize.errors import NotSynced, UnknownTarget
+
+if TYPE_CHECKING:
+    from memorize.bootstrap import App
+    from memorize.index.devices import Device
+
+_NOTES_SHOWN = 5
+
+
+@click.group(invoke_without_command=True)
+@click.option("--only", metavar="WHERE", help="Only this folder or address, of those that were added.")
+@json_option
+@click.pass_context
+def command(context: click.Context, only: str | None, as_json: bool) -> None:
+    """Do one full round now: take in what other devices wrote, hand out what this one did.
+
+    Without any daemon, and as often as you like: what is there already is not carried again. Add a place to sync with
+    first: "memorize sync add folder PATH" or "memorize sync add ssh://HOST". All devices need one key: "memorize key
+    export" on one, "memorize key import" on the others. Devices that were paired ("memorize peer pair") are told of by
+    "memorize peer list".
+    """
+    if context.invoked_subcommand is not None:
+        return
+    parts = app()
+    syncing = Syncing(parts)
+    chosen = syncing.targets()
+    if only is not None:
+        wanted = only.rstrip("/") or only
+        chosen = tuple(one for one in chosen if wanted in (one.where, one.label))
+        if not chosen:
+            raise UnknownTarget(what=only)
+    with _bar(quiet=as_json) as told:
+        done = syncing.rounds(chosen, told, by_hand=True)
+    if done:
+        parts.refresh_briefs(force=False)
+    pair = parts.reader().digest()
+    if as_json:
+        document({"items": [_item(one) for one in done], "total": len(done), "set": pair[0], "state": pair[1]})
+    else:
+        for one in done:
+            _say_round(one)
+        if not chosen:
+            say("nothing to sync with yet: memorize sync add folder PATH, or memorize sync add ssh://HOST")
+        else:
+            say(f"digest {pair[0]}")
+    failed = [one for one in done if not one.settled]
+    if failed:
+        raise NotSynced(count=len(failed), total=len(done), detail="; ".join(_why(one) for one in failed))
+
+
+@command.command("add")
+@click.argument("words", nargs=-1, required=True, metavar="folder PATH | ssh://[USER@]HOST[:PORT][/PATH/OF/memorize]")
+@json_option
+def add(words: tuple[str, ...], as_json: bool) -> None:
+    """Sync with a folder that some tool carries to other machines, or with a device by ssh.
+
+    Any tool will do: Syncthing, Dropbox, OneDrive, iCloud, rsync, git, a USB stick. What lies in the folder is sealed
+    under the key of your memory. A device by ssh needs nothing but memorize on it and the same key.
+    """
+    parts = app()
+    target, new = Syncing(parts).add(words)
+    if as_json:
+        document({**target._asdict(), "added": new})
+        return
+    say(f"added {target.label}" if new else f"{target.label} was there already")
+    tell('hand out and take in with "memorize sync"; the daemon does it by itself while it runs')
+
+
+@command.command("remove")
+@click.argument("words", nargs=-1, required=True, metavar="PATH | ssh://HOST")
+def remove(words: tuple[str, ...]) -> None:
+    """Sync no more with a folder or device. Nothing in it is changed or deleted, and nothing here is."""
+    say(f"removed {Syncing(app()).remove(words).label}")
+
+
+@command.command("retire")
+@click.argument("device")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def retire(device: str, yes: bool) -> None:
+    """Say that a device never comes back: others may then remove its packs once they carry what is in them.
+
+    What it wrote stays. A device that does come back makes its packs again.
+    """
+    parts = app()
+    syncing = Syncing(parts)
+    parts.reader()
+    wanted = device.casefold()
+    found = [one for one in syncing.devices() if one.id.startswith(wanted) or one.name.casefold() == wanted]
+    if len(found) != 1 or found[0].id == parts.device():
+        raise UnknownTarget(what=f"{device} (give the beginning of the id of another device)")
+    if not yes:
+        click.confirm(f"{found[0].name or found[0].id[:8]} ({found[0].id[:8]}) never comes back?", abort=True, err=True)
+    syncing.retire(found[0])
+    say(f"retired {found[0].name or found[0].id[:8]}")
+
+
+@command.command("status")
+@json_option
+def status(as_json: bool) -> None:
+    """Show what this device syncs with, how the last rounds went, which devices there are, and whether all agree."""
+    parts = app()
+    facts = facts_of(parts)
+    if as_json:
+        document(facts)
+        return
+    now = parts.clock.wall_ms()
+    for one in facts["targets"]:
+        say(f"{_label(one)}  {_last(one, now)}")
+        for note in one["notes"][:_NOTES_SHOWN]:
+            say(f"    {note}")
+    if not facts["targets"]:
+        say("nothing to sync with yet: memorize sync add folder PATH, or memorize sync add ssh://HOST")
+    for device in facts["devices"]:
+        say(_device_line(device, now))
+    say("converged" if facts["converged"] else f"not converged: {'; '.join(facts['why'])}")
+    say(f"digest {facts['set']}")
+
+
+def facts_of(parts: App) -> dict[str, Any]:
+    """Return what is known of sync without doing any: of use to ``status`` and ``doctor``, too."""
+    syncing = Syncing(parts)
+    parts.reader()
+    last = syncing.last()
+    items = [_known(target._asdict(), last.get(target.where)) for target in syncing.targets()]
+    pair = parts.reader().digest()
+    # What was written since the last round has not been handed out.
+    why = [f"{_label(one)}: {one['reason'] or 'no round yet'}" for one in items if not one["settled"]]
+    why += [
+        f"{_label(one)}: new events here since the last round" for one in items if one["settled"] and _older(one, pair)
+    ]
+    return {
+        "targets": items,
+        "devices": [_device(one, parts.device()) for one in syncing.devices()],
+        "converged": bool(items) and not why,
+        "why": why or ([] if items else ["nothing to sync with"]),
+        "set": pair[0],
+        "state": pair[1],
+    }
+
+
+def _known(target: dict[str, Any], last: Any) -> dict[str, Any]:
+    told = last if isinstance(last, dict) else {}
+    names = ("reason", "sent", "received", "pending", "refused", "bad", "foreign", "at_ms", "set")
+    notes = [str(one) for one in told.get("notes") or ()]
+    return {**target, "settled": bool(told.get("settled")), **{name: told.get(name) for name in names}, "notes": notes}
+
+
+def _older(item: dict[str, Any], pair: Sequence[str]) -> bool:
+    return bool(item["set"]) and item["set"] != pair[0]
+
+
+def _device(one: Device, own: str) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "platform": one.platform,
+        "version": one.version,
+        "events": one.events,
+        "last_ms": one.last,
+        "here": one.id == own,
+    }
+
+
+def _device_line(device: dict[str, Any], now: int) -> str:
+    when = "this device" if device["here"] else f"last heard {ago(min(device['last_ms'], now), now)}"
+    return (
+        f"device {device['id'][:8]}  {device['name'] or 'unnamed':20} {counted(device['events'], 'event'):>14}  {when}"
+    )
+
+
+def _label(item: dict[str, Any]) -> str:
+    return f"folder {item['where']}" if item["kind"] == "folder" else str(item["where"])
+
+
+def _last(item: dict[str, Any], now: int) -> str:
+    if not item["at_ms"]:
+        return "no round yet: memorize sync"
+    moved = f"sent {item['sent']}, received {item['received']}"
+    state = "all taken in and handed out" if item["settled"] else item["reason"]
+    return f"{ago(item['at_ms'], now)}: {state} ({moved})"
+
+
+def _say_round(one: Round) -> None:
+    files = f" from {counted(one.files, 'pack')}" if one.files else ""
+    state = "done" if one.settled else "not done"
+    say(f"{one.target.label}  sent {counted(one.sent, 'event')}, received {one.received}{files}: {state}")
+    for note in one.notes[:_NOTES_SHOWN]:
+        tell(f"    {note}")
+
+
+def _why(one: Round) -> str:
+    return f"{one.target.label}: {one.reason or 'it did not settle'}"
+
+
+def _item(one: Round) -> dict[str, Any]:
+    return {**one.target._asdict(), **{name: value for name, value in one._asdict().items() if name != "target"}}
+
+
+@contextmanager
+def _bar(*, quiet: bool) -> Iterator[Progress]:
+    with progress("sync", quiet=quiet) as advance:
+        yield lambda _label, done, total: advance(done, total)
