@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path
 
 from memorize.index import closure, door, meta, rows, schema, sums
-from memorize.index.rows import FOLDABLE, Telling, held, malformed, number8
+from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, held, malformed, number8
 from memorize.index.settle import settle
 from memorize.limits import LAMPORT_LEAP_MAX
-from memorize.model import MEMORY_JUDGED, Event, Stored
+from memorize.model import Event, Stored
 
 
 class Projector:
@@ -151,7 +151,7 @@ def add(
         spoiled = malformed(event)
         if event.header.kind in FOLDABLE or spoiled:
             foldable[n] = event
-        if not spoiled and (event.header.kind not in FOLDABLE or event.header.kind == MEMORY_JUDGED):
+        if not spoiled and (event.header.kind not in FOLDABLE or event.header.kind in TOLD_TOO):
             telling.add(n, event)
     telling.write()
     _raise_top(connection, [row[1] for row in inserted.rows])
@@ -181,6 +181,9 @@ def _sort_out(
     for identity, (n, is_held) in known.items():
         stored = once[identity]
         erased = connection.execute("select 1 from erased where id = ?", (identity,)).fetchone()
+        if erased and held(stored):
+            # A file that somebody put there by hand: its body must go, too.
+            connection.execute("update erased set clean = 0 where id = ?", (identity,))
         if is_held or not held(stored) or erased:
             continue
         changed[n] = stored.event

@@ -17,7 +17,7 @@ from typing import Final
 from memorize.clock import Clock
 from memorize.errors import CannotRead, CannotWrite, IndexDamaged, Problem
 from memorize.ids import RANDOM_BYTES
-from memorize.index import closure, schema, sums
+from memorize.index import cited, closure, schema, sums
 from memorize.index.projector import add, put_files, transaction
 from memorize.index.rows import number8
 from memorize.index.settle import settle_closed
@@ -144,6 +144,8 @@ class _Builder:
                 done |= self._fold_bundle(bundle)
                 bundle = {}
         self._fold_bundle(bundle)
+        with transaction(self._connection):
+            cited.mark(self._connection)
 
     def _fold_bundle(self, bundle: Mapping[int, Event]) -> set[int]:
         events = closure.connected(self._connection, bundle)

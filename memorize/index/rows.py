@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from memorize import model
+from memorize.fold import reading
 from memorize.index import commands, meta, sums, working
 from memorize.index.text import document
 from memorize.model import Event, Header, Stored
@@ -39,6 +40,9 @@ FOLDABLE: Final = frozenset(
         model.ERASE_REQUESTED,
     }
 )
+
+# Of these more is kept than the fold reads.
+TOLD_TOO: Final = frozenset({model.MEMORY_JUDGED, model.ERASE_REQUESTED})
 
 _INSERT_EVENTS: Final = f"insert into events values({','.join('?' * 20)})"
 _INSERT_WORDS: Final = "insert into observation_fts(rowid, text, before) values(?, ?, ?)"
@@ -203,6 +207,11 @@ class Telling:
             self._warned(n, payload)
         elif kind == model.MEMORY_JUDGED:
             self._judged(n, header, payload)
+        elif kind == model.ERASE_REQUESTED:
+            self._erasure(n, event.id, payload)
+        elif kind == model.ERASE_ACKNOWLEDGED:
+            rows = [(erasure, header.replica, n) for erasure in reading.ids(payload.get("erasures")) or ()]
+            self._connection.executemany("insert or ignore into acknowledged values(?, ?, ?)", rows)
         elif kind == model.DEVICE_HELLO:
             told = (string(payload, name) for name in ("device", "name", "platform", "version"))
             self._connection.execute("insert or ignore into replicas values(?, ?, ?, ?, ?)", (header.replica, *told))
@@ -317,6 +326,12 @@ class Telling:
         if verdict in model.VERDICTS and len(header.deps) >= 2:
             row = (*header.deps[:2], n, verdict)
             self._connection.execute("insert or ignore into judged values(?, ?, ?, ?)", row)
+
+    def _erasure(self, n: int, identity: bytes, payload: Mapping[str, Any]) -> None:
+        if reading.erasure(payload) is not None:
+            self._connection.execute("insert or ignore into erasures values(?, ?)", (n, identity))
+            kept = [(one,) for one in reading.ids(payload.get("kept")) or ()]
+            self._connection.executemany("insert or ignore into kept values(?)", kept)
 
     def _delivered(self, n: int, payload: Mapping[str, Any]) -> None:
         session, items = string(payload, "session"), payload.get("items")

@@ -19,7 +19,7 @@ from memorize.index.damage import GuardedConnection
 from memorize.index.damage import guard as guard
 
 # Raise it with every change of a table, or of what is written to one: an index of another version is built again.
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 _CACHE_KIB: Final = 32 * 1024
 # Checkpoint every 16 MiB: the pages of the random-keyed indexes are then written once for many batches.
 _CHECKPOINT_PAGES: Final = 4000
@@ -65,7 +65,9 @@ create table named_by_erasures(id blob primary key) without rowid;
 
 -- The state.
 create table aliases(id blob primary key, canonical blob not null) without rowid;
-create table erased(id blob primary key) without rowid;
+-- clean: nothing that the event said is left in this state directory (purge).
+create table erased(id blob primary key, clean integer not null) without rowid;
+create index erased_open on erased(id) where not clean;
 create table quarantined(id blob primary key) without rowid;
 create table claims(id blob primary key, n integer not null, accepted integer not null, window text not null,
   agent text not null, session text not null, project text not null, extractor text not null,
@@ -139,6 +141,13 @@ create table delivered(session text not null, item blob not null, n integer not 
   primary key(session, item, n)) without rowid;
 create table briefs(agent text not null, directory text not null, project text not null, record text not null,
   text text not null, primary key(agent, directory)) without rowid;
+
+-- Requests for erasures that can be read; which replica said that it has done one; what may stay although it cites what
+-- was erased.
+create table erasures(n integer primary key, id blob not null);
+create table acknowledged(erasure blob not null, replica blob not null, n integer not null,
+  primary key(erasure, replica)) without rowid;
+create table kept(id blob primary key) without rowid;
 
 create virtual table memory_fts using fts5(text, tokenize = 'porter unicode61');
 -- before: the prompt that a reply answers, in a column of its own so that an erasure can empty it.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from memorize import model
 from memorize.fold import MemoryState, Shown, State, fold, row_hash, rows
-from memorize.index import meta, sums
+from memorize.index import cited, meta, sums
 from memorize.index.closure import chunks, connected, pack
 from memorize.index.text import document
 from memorize.limits import HALF_LIFE_DAYS
@@ -38,21 +38,28 @@ def settle(
     """
     events = connected(connection, fresh, alone, made)
     old = {n: before.get(n, event) for n, event in events.items() if n in before or n not in fresh}
-    settle_closed(connection, events, old)
+    erases = settle_closed(connection, events, old)
+    if erases or any(event.header.kind == model.ERASE_REQUESTED for event in fresh.values()):
+        cited.mark(connection)
 
 
-def settle_closed(connection: sqlite3.Connection, events: Mapping[int, Event], before: Mapping[int, Event]) -> None:
-    """Replace the state of ``before`` by that of ``events``, both closed under connection."""
+def settle_closed(connection: sqlite3.Connection, events: Mapping[int, Event], before: Mapping[int, Event]) -> bool:
+    """Replace the state of ``before`` by that of ``events``, both closed under connection.
+
+    Tells whether more events are erased now: then ``cited.mark`` has to be called once everything is settled.
+    """
     old = fold(before.values()) if before else _NOTHING
     new = fold(events.values())
     _count(connection, old, new)
     numbers = {event.id: n for n, event in events.items()}
     _put_plain(connection, old, new)
-    _put_erased(connection, new.erased - old.erased, numbers)
+    erased = new.erased - old.erased
+    _put_erased(connection, erased, numbers)
     _put_claims(connection, old.claims, new.claims, {event.id: event for event in events.values()}, numbers)
     _put_memories(connection, old.memories, new.memories, numbers)
     _put_projects(connection, old, new)
     _Board(connection, events, numbers, new.memories).put(old.shown, new.shown)
+    return bool(erased)
 
 
 def _count(connection: sqlite3.Connection, old: State, new: State) -> None:
@@ -81,7 +88,6 @@ def _put_erased(connection: sqlite3.Connection, erased: Iterable[bytes], numbers
     """Take out of the index what the bodies of events said. An erasure is never undone."""
     for identity in erased:
         n = numbers[identity]
-        connection.execute("insert or ignore into erased values(?)", (identity,))
         connection.execute("update foldable set payload = null where n = ?", (n,))
         connection.execute("delete from observation_fts where rowid = ?", (n,))
         connection.execute("delete from touched where n = ?", (n,))
@@ -90,6 +96,7 @@ def _put_erased(connection: sqlite3.Connection, erased: Iterable[bytes], numbers
         kind, session, lamport, writer, seq, is_held = connection.execute(
             "select kind, session, lamport, writer, seq, held from events where n = ?", (n,)
         ).fetchone()
+        connection.execute("insert or ignore into erased values(?, ?)", (identity, not is_held))
         if kind == model.OBSERVED_PROMPT:
             _forget_prompt(connection, session, lamport)
         if not is_held:
@@ -256,13 +263,19 @@ class _Board:
             shown.trust, shown.pinned, shown.confirmations, shown.expires_at, bool(shown.triggers),
             _list(shown.members),
             _list(shown.live), _list(shown.sources), _list(shown.disputed), _list(shown.contested),
-            _list(shown.supersedes), model.REVIEW in shown.tags and self._waits(shown),
+            _list(shown.supersedes), self._waits(shown),
         )  # fmt: skip
 
     def _waits(self, shown: Shown) -> bool:
-        """Tell whether a person must accept it first: every live member is what a consolidation set aside."""
-        members = (self._memories[identity] for identity in shown.live)
-        return all(model.REVIEW in one.tags and one.window for one in members)
+        """Tell whether a person must accept it first: every live member was set aside, or cites what was erased."""
+        members = [self._memories[identity] for identity in shown.live]
+        if model.REVIEW in shown.tags and all(model.REVIEW in one.tags and one.window for one in members):
+            return True
+        return self._erases and all(cited.taken_from(self._connection, one.id, one.sources) for one in members)
+
+    @cached_property
+    def _erases(self) -> bool:
+        return cited.anything(self._connection)
 
     def _recency(self, shown: Shown) -> int:
         """Return the recency where each event counts at most as its time of receipt."""
