@@ -23,6 +23,9 @@ def claude_style(event: str, text: str) -> bytes:
         return fit(text, limits.ANSWER_BYTES_MAX).encode("utf-8")
     if event not in _PLAIN | _JSON:
         return b""
+    whole = _structured(event, text)
+    if len(whole) <= limits.ANSWER_BYTES_MAX:
+        return whole
     # Escapes make a text longer than its bytes, by how much is known only afterwards.
     low, high = 0, limits.ANSWER_BYTES_MAX
     while low < high:

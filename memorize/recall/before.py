@@ -69,6 +69,8 @@ class Warned(NamedTuple):
 
 def warnings(notices: Sequence[Notice], octets: int = limits.ANSWER_BYTES_MAX) -> Warned:
     """Return the warnings as an agent is told them, within the budget; empty without any."""
+    if not notices:
+        return Warned("", ())
     some = notices[: limits.WARNINGS_MAX]
     items = tuple(Item("Warning: ", notice.text, "", ((notice.mark, notice.kind, 0.0),)) for notice in some)
     text, placed, _ = compose([Block("", 100, items)], _frame, _TOKENS, octets)
