@@ -20,7 +20,7 @@ from typing import Any
 from bench.timing import Row, heads, say, text
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-NAMES = ("hook", "ingest", "search", "start", "rebuild")
+NAMES = ("hook", "ingest", "search", "start", "rebuild", "peers")
 _SIZED = {
     "quick": {
         "hook": "--rounds 3 --files 50 --events 60",
@@ -28,6 +28,7 @@ _SIZED = {
         "search": "--sizes 40 --rounds 2",
         "start": "--sizes 40 --rounds 2",
         "rebuild": "--size 100",
+        "peers": "--events 5000 --differences 40 --first 200",
     },
     "full": {"rebuild": "--size 1000000"},
     "": {},
