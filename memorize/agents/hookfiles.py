@@ -17,6 +17,7 @@ from memorize.paths import Home
 _KEPT: Final = (
     *("HOME", "LANG", "LANGUAGE", "LOGNAME", "MEMORIZE_HOME", "PATH", "TMPDIR", "TZ", "USER"),
     *("CLAUDE_CONFIG_DIR", "CODEX_HOME"),
+    "SSH_AUTH_SOCK",  # for devices that are reached by ssh; a way to keys, none itself
 )
 _KEPT_BEGINNINGS: Final = ("LC_", "XDG_")
 # Makes the GNU C library give freed memory back: by itself it would keep a third of what a backlog once needed.
@@ -29,7 +30,7 @@ import sys
 if not sys.argv[1:]:
     kept = {{k: v for k, v in os.environ.items() if k in {names!r} or k.startswith({beginnings!r})}}
     os.execve(sys.executable, [sys.executable, "-I", __file__, "serve"], {{**kept, **{thrift!r}}})
-os.closerange(3, 1024)
+os.closerange(3, 1 << 16)
 if {site!r} not in sys.path:
     sys.path.insert(0, {site!r})
 from memorize.daemon.serve import main

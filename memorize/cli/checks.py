@@ -22,6 +22,7 @@ from memorize.daemon import life
 from memorize.errors import Problem
 from memorize.index.damage import is_damage
 from memorize.log import losses
+from memorize.log.identity import COPIED, KNOWN_ELSEWHERE
 from memorize.log.spool import entry
 from memorize.log.verify import DATA_MISSING, verify
 
@@ -32,6 +33,7 @@ _DISK_BYTES_MIN: Final = 1 << 30
 _SPOOL_AGE_S_MAX: Final = 3600
 _HOOK_S_MAX: Final = 10.0
 _LOSSES_SHOWN: Final = 5
+_DOUBT_SHOWN_MS: Final = 7 * 24 * 3600 * 1000
 
 
 class Check(NamedTuple):
@@ -46,7 +48,20 @@ class Check(NamedTuple):
 def run(parts: App, without: Collection[str] = ()) -> list[Check]:
     """Run every check but those named; one that fails itself is a failed check, never an error."""
     results: list[Check] = []
-    for check in (_home, _disk, _hooks, _interpreter, _index, _spool, _log, _identity, _daemon, _models, _config):
+    for check in (
+        _home,
+        _disk,
+        _hooks,
+        _interpreter,
+        _index,
+        _spool,
+        _log,
+        _identity,
+        _daemon,
+        _sync,
+        _models,
+        _config,
+    ):
         name = check.__name__.strip("_")
         if name in without:
             continue
@@ -211,6 +226,10 @@ def _identity(parts: App) -> Iterator[Check]:
         when = ago(notes[-1].wall, parts.clock.wall_ms())
         text += f"; renewed {counted(len(notes), 'time')}, last {when}: {notes[-1].what}"
     yield Check(OK, "identity", text)
+    doubts = [note for note in notes if note.what in (COPIED, KNOWN_ELSEWHERE)]
+    if doubts and parts.clock.wall_ms() - doubts[-1].wall < _DOUBT_SHOWN_MS:
+        remedy = "nothing, when you restored or moved it; a copy in use beside it goes on under a name of its own"
+        yield Check(WARN, "replica", f"{ago(doubts[-1].wall, parts.clock.wall_ms())}: {doubts[-1].what}", remedy)
 
 
 def _daemon(parts: App) -> Iterator[Check]:
@@ -227,6 +246,13 @@ def _daemon(parts: App) -> Iterator[Check]:
         yield Check(FAIL, "daemon", "it runs but does not answer", "memorize daemon stop, or end its process")
         return
     yield Check(OK, "daemon", "not running; it starts when a session does")
+
+
+def _sync(parts: App) -> Iterator[Check]:
+    from memorize.cli.sync_checks import findings  # loads what only sync needs
+
+    for one in findings(parts):
+        yield Check(OK if one.fine else WARN, one.name, one.text, one.do)
 
 
 def _models(parts: App) -> Iterator[Check]:

@@ -54,7 +54,7 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
             "observations": sum(one.observations for one in waiting),
             "last_ms": counts.consolidated,
         },
-        "sync": None,
+        "sync": _sync(parts),
         "daemon": running._asdict() if running else None,
         "log_bytes": _size(parts.home.segments),
         "index_bytes": _size(parts.home.index),
@@ -67,6 +67,33 @@ def _capture(parts: App) -> list[dict[str, Any]]:
         {"agent": one.agent, "path": str(one.path), "state": one.state, "hooks": one.hooks, "do": one.do}
         for one in wired.wired(parts.home, os.environ)
     ]
+
+
+def _sync(parts: App) -> dict[str, Any] | None:
+    """Return what is known of sync; None while nothing is set up, and then nothing of it is loaded."""
+    if not parts.home.sync.exists():
+        return None
+    from memorize.cli.sync_cmd import facts_of
+
+    facts = facts_of(parts)
+    return facts if facts["targets"] else None
+
+
+def _sync_words(facts: dict[str, Any] | None, now: int) -> str:
+    if facts is None:
+        return "not set up"
+    places = ", ".join(
+        f"{one['kind']} {one['where']}" if one["kind"] == "folder" else one["where"] for one in facts["targets"]
+    )
+    others = [
+        f"{one['name'] or one['id'][:8]} {ago(min(one['last_ms'], now), now)}"
+        for one in facts["devices"]
+        if not one["here"]
+    ]
+    state = (
+        f"converged (digest {facts['set'][:12]})" if facts["converged"] else f"not converged: {'; '.join(facts['why'])}"
+    )
+    return f"{places}: {', '.join(others) or 'no other device yet'}; {state}"
 
 
 def _size(path: Path) -> int:
@@ -96,7 +123,7 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
         f"{name:11} {counted(facts['memories'], 'memory')} ({rules}), {seen}",
         f"capture     {wired or 'no agent is wired: memorize setup'}",
         f"consolidate {counted(waiting['observations'], 'observation')} waiting; {run}; {extracting.words(waiting)}",
-        "sync        not set up",
+        f"sync        {_sync_words(facts['sync'], now)}",
         f"daemon      {up} · log {_mb(facts['log_bytes'])}, index {_mb(facts['index_bytes'])} · {facts['home']}",
     ]
 

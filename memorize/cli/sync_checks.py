@@ -1,0 +1,69 @@
+"""What ``doctor`` says of sync: rounds that did not settle, silent devices, clocks and versions apart, twins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from memorize import __version__
+from memorize.bootstrap import App
+from memorize.cli.sync_cmd import facts_of
+from memorize.cli.when import ago, lasting
+from memorize.counted import counted
+
+SILENT_MS: Final = 7 * 24 * 3600 * 1000
+# A round that is older than this while something waits means that nobody does any.
+STALE_MS: Final = 24 * 3600 * 1000
+_AHEAD_MS: Final = 24 * 3600 * 1000
+
+
+class Finding(NamedTuple):
+    """One thing that is well, or is not: then ``do`` is the remedy."""
+
+    fine: bool
+    name: str
+    text: str
+    do: str = ""
+
+
+def findings(parts: App) -> Iterator[Finding]:
+    """Return what there is to say; nothing on a device that syncs with nobody and never did."""
+    facts, now = facts_of(parts), parts.clock.wall_ms()
+    for one in facts["targets"]:
+        yield _target(one, now)
+    others = [one for one in facts["devices"] if not one["here"]]
+    yield from _devices(others, now)
+    twins = len(parts.holding.twins())
+    if twins:
+        text = f"{counted(twins, 'event')} with a number that was given out twice, by a copied or restored directory"
+        yield Finding(True, "twins", f"{text}; all of them are kept")
+
+
+def _target(one: dict[str, Any], now: int) -> Finding:
+    label = one["where"]
+    if not one["at_ms"]:
+        return Finding(False, "sync", f"{label}: no round yet", "memorize sync")
+    when = ago(one["at_ms"], now)
+    if not one["settled"]:
+        return Finding(False, "sync", f"{label}, {when}: {one['reason']}", "mend what it says, then: memorize sync")
+    if now - one["at_ms"] > STALE_MS:
+        return Finding(False, "sync", f"{label}: the last round was {when}", "memorize sync, or: memorize daemon start")
+    return Finding(True, "sync", f"{label}: all taken in and handed out {when}")
+
+
+def _devices(others: list[dict[str, Any]], now: int) -> Iterator[Finding]:
+    for one in others:
+        name = f"{one['name'] or 'a device'} ({one['id'][:8]})"
+        if one["last_ms"] > now + _AHEAD_MS:
+            text = f"the clock of {name} is, or was, {lasting(one['last_ms'] - now)} ahead of this one"
+            yield Finding(False, "clock", text, "set it; nothing was ordered by it, only shown times are wrong")
+        elif now - one["last_ms"] > SILENT_MS:
+            text = f"{name} was last heard of {ago(one['last_ms'], now)}"
+            yield Finding(False, "silent", text, f"sync there, or: memorize sync retire {one['id'][:8]}")
+        if _order(one["version"]) > _order(__version__):
+            text = f"{name} has version {one['version']}, this device {__version__}"
+            yield Finding(False, "version", text, "install the newer one here; what only it understands is kept")
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.partition("+")[0].split(".") if part.isdigit())
