@@ -71,6 +71,10 @@ class Chains:
         """Begin with no event."""
         self._runs: list[Run] = []
         self._by_last: dict[bytes, int] = {}
+        # The last but one of a run: where two events name the same one before, the second begins a run there.
+        self._by_second: dict[bytes, int] = {}
+        self._seconds: dict[int, bytes] = {}
+        self._forks: dict[int, int] = {}
         self._watched = watched
         self._places: dict[bytes, tuple[int, int]] = {}
 
@@ -79,9 +83,14 @@ class Chains:
         at = self._by_last.pop(link.prev, None) if link.prev else None
         if at is not None and self._runs[at].writer == link.writer and self._runs[at].high == link.seq - 1:
             low = self._runs[at].low
+            self._by_second.pop(self._seconds.get(at, b""), None)
+            self._by_second[link.prev], self._seconds[at] = at, link.prev
         else:
             at, low = len(self._runs), link.seq
             self._runs.append(Run(link.writer, low, low, identity))
+            parent = self._by_second.get(link.prev)
+            if parent is not None and self._runs[parent].high == link.seq:
+                self._forks[at] = parent
         self._runs[at] = Run(link.writer, low, link.seq, identity)
         self._by_last[identity] = at
         if identity in self._watched:
@@ -93,8 +102,12 @@ class Chains:
 
     def holds(self, run: Run) -> bool:
         """Tell whether every event of a run was added. The id of its last must be one of the watched."""
-        found = self._places.get(run.last)
-        return found is not None and found[1] == run.high and self._runs[found[0]].low <= run.low
+        at, number = self._places.get(run.last, (-1, 0))
+        if at < 0 or number != run.high:
+            return False
+        while self._runs[at].low > run.low and at in self._forks:
+            at = self._forks[at]
+        return self._runs[at].low <= run.low
 
 
 def runs_of(links: Mapping[bytes, Link]) -> tuple[Run, ...]:

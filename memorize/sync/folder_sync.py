@@ -126,9 +126,9 @@ def sync_folder(
         catalog.flush()
         return _report(catalog, paused=UNMOUNTED, emptied=True)
     catalog.facts = catalog.facts._replace(place=place)
-    turn = _Round(holding, keys, folder, catalog, replica, pace, by_hand, progress or _silent)
+    turn = _Round(holding, keys, folder, catalog, replica, pace, erased, by_hand, progress or _silent)
     turn.read(listing)
-    paused, tally, waiting = turn.write(erased, retired, random)
+    paused, tally, waiting = turn.write(retired, random)
     catalog.flush()
     return _report(
         catalog,
@@ -155,6 +155,7 @@ class _Round:
         catalog: Catalog,
         me: bytes,
         pace: Pace,
+        erased: Collection[bytes],
         by_hand: bool,
         progress: Progress,
     ) -> None:
@@ -164,6 +165,7 @@ class _Round:
         self._catalog = catalog
         self._me = me
         self._pace = pace
+        self._erased = erased
         self._by_hand = by_hand
         self._progress = progress
         self.present: set[str] = set()
@@ -196,6 +198,7 @@ class _Round:
             self._pace,
             ring.find,
             ring.scope_secret,
+            erased=self._erased,
             by_hand=self._by_hand,
         )
         todo = to_examine(
@@ -231,9 +234,7 @@ class _Round:
 
     # -- writing --------------------------------------------------------------------------------------------------
 
-    def write(
-        self, erased: Collection[bytes], retired: Collection[bytes], random: Callable[[int], bytes]
-    ) -> tuple[str, Tally, int]:
+    def write(self, retired: Collection[bytes], random: Callable[[int], bytes]) -> tuple[str, Tally, int]:
         """Publish, merge, tidy. Return why not everything was done, what was, and how many writers wait."""
         if self._is_other_key():
             return OTHER_KEY, Tally(), 0
@@ -252,7 +253,7 @@ class _Round:
             total = sum(run.high - run.low + 1 for run in runs) + len(ids)
             if total:
                 tally = publisher.publish(runs, ids, lambda done: self._progress(min(done, total), total))
-            tally = tally.plus(publisher.cleanse(erased))
+            tally = tally.plus(publisher.cleanse(self._erased))
             tally = tally.plus(self._tell(publisher))
             tally = tally.plus(publisher.merge())
             tally = tally.plus(publisher.tidy(retired))

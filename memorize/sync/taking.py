@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from memorize.limits import PACK_BYTES_MAX
@@ -13,7 +13,7 @@ from memorize.sync.folder import Entry, Folder
 from memorize.sync.intervals import Intervals
 from memorize.sync.pack import Pack, decode
 from memorize.sync.packfile import BAD, NEWER, OTHER, PENDING, UNKNOWN_KEY, BadPack, probe
-from memorize.sync.plan import Pace, pending_again
+from memorize.sync.plan import Pace, is_of, pending_again
 from memorize.sync.port import Envelope, Holding, Received
 
 _BATCH_BYTES: Final = 4 * 1024 * 1024
@@ -46,10 +46,12 @@ class Taker:
         find: Callable[[bytes], bytes | None],
         scope_secret: Callable[[bytes], bytes | None],
         *,
+        erased: Collection[bytes] = (),
         by_hand: bool,
     ) -> None:
         """``find`` and ``scope_secret``: the secret of a store key and of a scope key by its id.
 
+        ``erased``: ids of events that are erased here; an own pack that holds the body of one is noted as soiled.
         ``by_hand``: a person waits, so contents that lie elsewhere may be fetched.
         """
         self._by_hand = by_hand
@@ -60,6 +62,7 @@ class Taker:
         self._pace = pace
         self._find = find
         self._scope_secret = scope_secret
+        self._erased = erased
         self.held = Intervals(run for _, runs in holding.spans().values() for run in runs)
 
     def take(self, entry: Entry) -> Taken | None:
@@ -102,7 +105,9 @@ class Taker:
         except BadPack as error:
             return Taken(row._replace(state=error.state, why=str(error)), Received())
         row = row._replace(events=pack.events)
-        if self._known(pack.runs):
+        # One that this replica could have made is looked at: it may hold a body that is erased by now.
+        own = is_of(entry.path, self._me) and bool(self._erased)
+        if not own and self._known(pack.runs):
             return Taken(row._replace(state=TAKEN, why="", runs=pack.runs), Received(known=pack.events), pack.wrapped)
         return self._receive(pack, row)
 
@@ -114,7 +119,7 @@ class Taker:
         return {envelope.id for envelope in self._holding.get(lasts)} == lasts
 
     def _receive(self, pack: Pack, row: Row) -> Taken:
-        received, ahead = Received(), False
+        received, ahead, soiled = Received(), False, row.soiled
         chains, whole = Chains(), Chains()
         why = ""
         try:
@@ -125,6 +130,7 @@ class Taker:
                 received = received.plus(self._holding.receive(batch))
                 ahead = ahead or any(one.id not in known for one in self._holding.get(mine))
                 for one in batch:
+                    soiled = soiled or (one.body is not None and one.id in self._erased)
                     if one.id in places:
                         chains.add(one.id, places[one.id])
                         if one.body is not None:
@@ -134,7 +140,7 @@ class Taker:
         for run in whole.runs() if not received.bad else ():
             self.held.add(run.writer, run.low, run.high)
         state = BAD if why else TAKEN
-        row = row._replace(state=state, why=why, runs=chains.runs(), missing=tuple(sorted(pack.missing)))
+        row = row._replace(state=state, why=why, runs=chains.runs(), missing=tuple(sorted(pack.missing)), soiled=soiled)
         return Taken(row, received, pack.wrapped, ahead)
 
     def _whole(self, row: Row) -> bool:
