@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from memorize import config as settings
 from memorize import limits, model, reading
 from memorize.agents import briefing
-from memorize.bootstrap import watching
+from memorize.bootstrap import hookwords, watching
+from memorize.bootstrap.erasing import Erasing
 from memorize.bootstrap.store import Store
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
@@ -69,6 +70,12 @@ class App(Store):
         self.catch_up = True  # look for sessions that ended while nobody looked
         self._looked: tuple[tuple[int, int], int] | None = None  # file of the index, last event looked at
         self._stale = True
+        self.erasing = Erasing(self)
+        self.after_ingest = self.erasing.after_ingest
+
+    def again(self) -> App:
+        """Return the same parts once more, for another thread: what is open belongs to the thread that opened it."""
+        return App(self.home, self.config, self.clock, None, self.environ)
 
     def search(
         self,
@@ -153,8 +160,9 @@ class App(Store):
         """
         view = self.reader(drain=drain)
         mark = briefs.state_mark(view.connection)
-        if not force and mark == briefs.rendered_mark(view.connection):
+        if not force and mark == briefs.rendered_mark(view.connection) and hookwords.is_written(self.home):
             return False
+        hookwords.refresh(self.home, view, self.device(), self.place, self.clock.wall_ms())
         spots = briefs.spots(view.connection, self.device(), project)
         made = briefing.render(spots, lambda spot: self._context(view, Situation(spot.project, spot.name)))
         briefs.put(self.home.index, made, mark if project is None else None, self._busy_s)

@@ -47,6 +47,7 @@ def about(store: Store) -> About:
         ring.left,
         store.reader().counts().events,
         own_addresses(store),
+        store.config.peers_listen == "on",
     )
 
 

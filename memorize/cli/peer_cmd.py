@@ -143,8 +143,8 @@ def _say_paired(parts: App, terms: Terms, side: str) -> None:
         say(f"this device has joined its memory, store {met.store.hex()[:8]}")
     elif terms.host.store != terms.guest.store:
         say("it has joined the memory of this device")
-    if parts.config.peers_listen == "on":
-        _serve(parts)
+    if terms.host.listens or terms.guest.listens:
+        _serve(parts, anew=False)
     else:
         tell('Events travel as soon as one of both listens: "memorize peer listen on".')
 
@@ -153,8 +153,11 @@ def _say_paired(parts: App, terms: Terms, side: str) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the paired devices, and how it stands with each."""
+    from memorize.daemon import life
+
     parts = app()
-    items = _peers(parts)
+    told = life.peering(parts.home)
+    items = _peers(parts, told.get("peers", []))
     if as_json:
         listing(items, len(items))
         return
@@ -165,30 +168,30 @@ def list_(as_json: bool) -> None:
     if not items:
         say('no device is paired: "memorize peer pair"')
     port = f"on, port {parts.config.peers_port}" if parts.config.peers_listen == "on" else "off"
-    tell(f"listening: {port}")
+    failure = told.get("failure")
+    tell(f"listening: {port}{f' ({failure})' if failure else ''}")
 
 
-def _peers(parts: App) -> list[dict[str, Any]]:
-    from memorize.daemon import life
+def _peers(parts: App, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
     from memorize.sync import peers
 
-    states = {one.get("fingerprint"): one for one in life.peers(parts.home)}
+    states = {one.get("fingerprint"): one for one in told}
     items = []
     for peer in peers.load(parts.home, parts.files):
         name = peer.fingerprint.hex()
-        told = states.get(name, {})
+        state = states.get(name, {})
         items.append(
             {
                 "fingerprint": name,
                 "name": peer.name,
                 "addresses": [str(one) for one in peer.addresses],
                 "since_ms": peer.since,
-                "state": str(told.get("state", "")),
-                "reason": str(told.get("reason", "")),
-                "converged": told.get("converged"),
-                "sent": told.get("sent", 0),
-                "received": told.get("received", 0),
-                "last_ms": told.get("last_ms", 0),
+                "state": str(state.get("state", "")),
+                "reason": str(state.get("reason", "")),
+                "converged": state.get("converged"),
+                "sent": state.get("sent", 0),
+                "received": state.get("received", 0),
+                "last_ms": state.get("last_ms", 0),
             }
         )
     return items
@@ -230,10 +233,11 @@ def listen(what: str, port: int | None) -> None:
     _serve(parts)
 
 
-def _serve(parts: App) -> None:
-    """Have a daemon serve under the configuration as it is now, unless the person wants none."""
+def _serve(parts: App, *, anew: bool = True) -> None:
+    """Have a daemon serve, ``anew`` under a configuration that was changed, unless the person wants none."""
     from memorize.daemon import life
 
-    life.stop(parts.home)
+    if anew:
+        life.stop(parts.home)
     if parts.config.daemon != "never" and not (parts.home.hook / "nodaemon").exists():
         life.start(parts.home)

@@ -96,14 +96,14 @@ def status(home: Home) -> Running | None:
     return Running(**{**defaults, **known})
 
 
-def peers(home: Home) -> list[dict[str, Any]]:
-    """Return how it stands with each paired device, as the daemon tells; nothing when there is none."""
+def peering(home: Home) -> dict[str, Any]:
+    """Return how it stands with the paired devices, as the daemon tells; empty when none runs or none is paired."""
     reply = ask(home, b"P")
     try:
-        found: Any = msgpack.unpackb(reply) if reply else []
+        found: Any = msgpack.unpackb(reply) if reply else {}
     except (ValueError, msgpack.UnpackException):
-        return []
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("peers"), list) else {}
 
 
 def is_older(running: Running) -> bool:

@@ -38,7 +38,10 @@ _BROKEN: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError
 
 
 class About(NamedTuple):
-    """What a device tells of itself once both know the code. ``past``: how many events it has."""
+    """What a device tells of itself once both know the code. ``past``: how many events it has.
+
+    ``addresses``: where its daemon is, or would be, if it ``listens``.
+    """
 
     name: str
     device: bytes
@@ -47,6 +50,7 @@ class About(NamedTuple):
     left: frozenset[bytes]
     past: int
     addresses: tuple[Address, ...] = ()
+    listens: bool = False
 
 
 class NoAttempt(Exception):  # noqa: N818 - called for what it says of a connection
@@ -286,6 +290,7 @@ def _about(fields: Any) -> About:
             left=frozenset(_sized(one) for one in fields["left"]),
             past=int(fields["past"]),
             addresses=tuple(_address(host, port) for host, port in fields["addresses"][:ADDRESSES_MAX]),
+            listens=fields.get("listens") is True,
         )
     except _BROKEN as error:
         raise NotPaired(detail="the other device speaks another version") from error
