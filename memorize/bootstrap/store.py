@@ -63,6 +63,8 @@ class Store:
         self.files = RealFiles()
         self.between: Callable[[], None] = lambda: None  # called before each capture: the daemon gives way there
         self.note: Callable[[Exception], None] = lambda _: None  # told what went wrong beside an answer
+        self.after_ingest: Callable[[], None] = lambda: None  # called whenever events may have been taken in
+        self.packs_clean: Callable[[], bool] = lambda: True  # whether no own pack holds a body that is erased
         self._busy_s = BUSY_S if patience_s is None else patience_s
         self._as_it_lies = patience_s is not None
         self.projector = Projector(home.index, self._busy_s)
@@ -101,6 +103,10 @@ class Store:
         """Return the id of this device in hex. Raises as ``identity`` does."""
         return self._device
 
+    def release(self) -> None:
+        """Close the segment that is open for writing, which is about to be written anew; it opens again by itself."""
+        self._ingester.close()
+
     def place(self, directory: str) -> Place:
         """Return the project of a directory. Relative paths are taken from the process's own directory."""
         return self._places(directory)
@@ -127,18 +133,24 @@ class Store:
 
         Raises Busy, CannotRead, CannotWrite.
         """
-        return self._mending(lambda: self._run(limit, wait_s), wait_s)
+        report = self._mending(lambda: self._run(limit, wait_s), wait_s)
+        self.after_ingest()
+        return report
 
     def _mending(self, work: Callable[[], _Answer], wait_s: float) -> _Answer:
         """Do a work of the ingester; an index that is missing, damaged or ahead of the log is built before."""
-        for _ in range(_TRIES):
-            try:
-                return work()
-            except Exception as error:
-                if not isinstance(error, IndexAhead) and not is_damage(error):
-                    raise
-                self.rebuild(wait_s)
-        return work()
+        try:
+            for _ in range(_TRIES):
+                try:
+                    return work()
+                except Exception as error:
+                    if not isinstance(error, IndexAhead) and not is_damage(error):
+                        raise
+                    self.rebuild(wait_s)
+            return work()
+        finally:
+            if "_ingester" in self.__dict__:
+                self.__dict__["identity"] = self._ingester.identity  # it may have been renewed
 
     def _run(self, limit: int | None, wait_s: float) -> IngestReport:
         self.intake.begin()
@@ -153,7 +165,7 @@ class Store:
         total = Received()
         for batch in in_batches(envelopes):
             total = total.plus(self._mending(partial(self._ingester.receive, batch, wait_s), wait_s))
-            self.__dict__["identity"] = self._ingester.identity  # it may have been renewed
+        self.after_ingest()
         return total
 
     @cached_property

@@ -29,10 +29,12 @@ _IDS: Final = ("store", "device", "replica", "writer", "boot")
 _MACHINE_FILES: Final = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
-# Why a replica is renewed when events of it come back that its log does not hold.
+# Why a replica is renewed: the directory is not where it was, or another one.
+COPIED: Final = "this state directory is a copy, or was moved or restored"
+# Why it is renewed when events of it come back that its log does not hold.
 KNOWN_ELSEWHERE: Final = (
-    "another device or a folder held events of this replica that were not here, so this state directory is a copy or"
-    " was restored from a backup; they were taken in, nothing is lost"
+    "another device or a folder held events of this replica that were not here: this state directory was restored from"
+    " a backup, is a copy, or had lost them; they were taken in, nothing is lost"
 )
 
 
@@ -174,7 +176,7 @@ def key_path(home: Home, store: bytes) -> Path:
 def _doubt(identity: Identity, place: tuple[int, int, int], machine: str, boot: bytes) -> str | None:
     """Return why this cannot simply go on as before; None when it can."""
     if _copied(identity, place, machine, boot):
-        return "this state directory is a copy, or was moved or restored"
+        return COPIED
     return "the machine was started again" if identity.boot != boot else None
 
 
