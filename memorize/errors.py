@@ -57,6 +57,13 @@ class NothingToRemember(Problem):
     hint = 'give the text as an argument, or "-" to read standard input'
 
 
+class UnknownTrigger(Problem):
+    """There is no action called "{name}" here; {near}"""
+
+    exit = 17
+    hint = 'known: {known}; "edit:<glob>" for files; others are declared under [triggers] in .memorize.toml'
+
+
 class BadHome(Problem):
     """The state directory {path} cannot be used: {detail}."""
 

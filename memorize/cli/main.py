@@ -32,7 +32,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "history",
         "review",
     ),
-    "Work": ("consolidate", "conflicts", "audit", "usage", "import", "sessions", "projects"),
+    "Work": ("consolidate", "rules", "conflicts", "audit", "usage", "import", "sessions", "projects"),
     "Store": ("log", "digest", "verify", "rebuild", "config"),
     "Sync": ("sync", "peer", "key"),
     "Run": ("daemon", "serve", "version"),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from memorize.cli.actions import checked, on_option
 from memorize.cli.console import app, document, here_option, json_option, say, tell, text_of
 from memorize.errors import NothingToRemember
 from memorize.model import MEMORY_KINDS
@@ -16,7 +17,8 @@ _IMPORTANCE = {"decision": 8, "constraint": 8, "rule": 8, "preference": 7, "fail
 
 @click.command()
 @click.argument("text", nargs=-1)
-@click.option("--kind", type=click.Choice(MEMORY_KINDS), default="fact", show_default=True, help="What it is.")
+@click.option("--kind", type=click.Choice(MEMORY_KINDS), help="What it is; by default a fact, with --on a rule.")
+@on_option
 @click.option("--personal", is_flag=True, help="Holds in every project, not only in this one.")
 @click.option("--importance", type=click.IntRange(1, 10), help="1 to 10; by default 6 to 8, depending on the kind.")
 @click.option("--tag", "tags", multiple=True, help="A word to group it by; may be repeated.")
@@ -25,7 +27,8 @@ _IMPORTANCE = {"decision": 8, "constraint": 8, "rule": 8, "preference": 7, "fail
 @json_option
 def command(
     text: tuple[str, ...],
-    kind: str,
+    kind: str | None,
+    triggers: tuple[str, ...],
     personal: bool,
     importance: int | None,
     tags: tuple[str, ...],
@@ -39,8 +42,10 @@ def command(
         raise NothingToRemember
     parts = app()
     place = parts.place(directory)
+    names = checked(triggers, place)
+    kind = kind or ("rule" if names else "fact")
     scope = "personal" if personal else "project"
-    fields = {"tags": list(tags), "branch": place.branch, "expires_at": _end_of(until)}
+    fields = {"tags": list(tags), "branch": place.branch, "expires_at": _end_of(until), "triggers": names}
     payload = formed(said, kind, scope, place.project, importance or _IMPORTANCE.get(kind, 6), **fields)
     identity = parts.append(remembered(payload), place=place)[0]
     parts.changed(scope, place.project)
@@ -51,7 +56,8 @@ def command(
         document({"id": identity, "project": place.project, **parts.group(identity).shown()})
         return
     where = "every project" if personal else place.name
-    say(f"remembered {identity.hex()[:6]} for {where}: {payload['kind']}, importance {payload['importance']}")
+    told = f"; told before {', '.join(names)}" if names else ""
+    say(f"remembered {identity.hex()[:6]} for {where}: {payload['kind']}, importance {payload['importance']}{told}")
 
 
 def _end_of(day: datetime | None) -> int | None:

@@ -203,23 +203,22 @@ class Query:
             rows += self._shown("s.project_root = ? and s.pinned", (root,), now_ms, "s.rank desc, s.id desc", limit)
         return rows
 
-    def triggered(self, root: str, now_ms: int) -> list[tuple[Row, tuple[str, ...]]]:
-        """Return the memories with triggers of a project (root; "" = personal) and these, the newest event first."""
+    def triggered(self, root: str | None, now_ms: int) -> list[tuple[Row, tuple[str, ...]]]:
+        """Return the memories with triggers of a project (root; "" = personal) or of all (None) and these triggers.
+
+        The newest event comes first.
+        """
+        where, values = ("", ()) if root is None else ("s.project_root = ? and ", (root,))
         sql = (
-            f"select {_COLUMNS}, m.triggers from {_SHOWN} where s.project_root = ? and s.has_triggers and not s.review "
+            f"select {_COLUMNS}, m.triggers from {_SHOWN} where {where}s.has_triggers and not s.review "
             "and (s.expires_at is null or s.expires_at > ?) order by m.lamport desc, m.id desc"
         )
-        found = self._db.execute(sql, (root, now_ms))
+        found = self._db.execute(sql, (*values, now_ms))
         return [(_row(values[:-1]), tuple(json.loads(values[-1]))) for values in found]
 
     def triggers(self, now_ms: int) -> tuple[str, ...]:
         """Return every trigger that a memory of any project has."""
-        sql = (
-            "select distinct m.triggers from shown s join memories m on m.n = s.n where s.has_triggers "
-            "and not s.review and (s.expires_at is null or s.expires_at > ?)"
-        )
-        lists = [json.loads(cell) for (cell,) in self._db.execute(sql, (now_ms,))]
-        return tuple(sorted({name for names in lists for name in names}))
+        return tuple(sorted({name for _, names in self.triggered(None, now_ms) for name in names}))
 
     def latest(self, projects: Sequence[str], now_ms: int, limit: int) -> list[Row]:
         """Return the newest summaries and progress notes of these projects, newest first."""

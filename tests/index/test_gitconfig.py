@@ -54,5 +54,8 @@ def test_the_repository_overrules_the_person_and_includes_are_followed(
     assert dict(locate(repository, "device").aliases) == {"ci": "commit --signoff"}
 
 
-def test_what_is_no_configuration_gives_no_entries() -> None:
-    assert list(entries("\x00[[[\n]=\n=x\n\\")) == []
+def test_what_is_no_configuration_names_no_alias(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(b"\x00[[[\n]=\n=x\n[alias\nci = x\n\\")
+    assert [entry.section for entry in entries(file.read_text()) if entry.section] == []
+    assert aliases((str(file), str(tmp_path)))[0] == {}
