@@ -248,16 +248,7 @@ class Exchange:
         return [(wire.WANT, (ids[at : at + room],)) for at in range(0, len(ids), room)]
 
     def _told(self, told: Sequence[ranges.Range]) -> list[Fields]:
-        frames: list[Fields] = []
-        part: list[ranges.Range] = []
-        size = 0
-        for one in told:
-            if part and size + one.cost > self._pace.frame_bytes:
-                frames.append((wire.RANGES, ranges.to_fields(part)))
-                part, size = [], 0
-            part.append(one)
-            size += one.cost
-        return [*frames, (wire.RANGES, ranges.to_fields(part))] if part else frames
+        return [(wire.RANGES, fields) for fields in ranges.to_frames(told, self._pace.frame_bytes)]
 
 
 def _plain(digest: SetDigest) -> tuple[int, bytes]:

@@ -7,7 +7,7 @@ side lacks. Every answer stands alone, so ranges may come twice, late, or never.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -78,9 +78,10 @@ def split(holding: Holding, low: Key, high: Key, parts: int) -> list[Range]:
     if len(mine) <= LIST_MAX:
         return [Range(low, high, tuple(identity for _, identity in mine))]
     found = holding.bounds(low, high, parts)
-    edges = [low, *(_cuts([(lamport, identity[:_BOUND_BYTES]) for lamport, identity in found], low, high)), high]
-    if len(edges) == 2:  # ids that begin alike: none by chance
-        edges = [low, *_cuts(found, low, high), high]
+    cuts = _cuts([(lamport, identity[:_BOUND_BYTES]) for lamport, identity in found], low, high)
+    if len(cuts) < len(found):  # ids that begin alike: none by chance
+        cuts = _cuts(found, low, high)
+    edges = [low, *cuts, high]
     return [Range(start, end, fingerprint(holding.range_digest(start, end))) for start, end in pairwise(edges)]
 
 
@@ -91,13 +92,14 @@ def _cuts(keys: Iterable[Key], low: Key, high: Key) -> list[Key]:
 def answer(holding: Holding, theirs: Sequence[Range], budget: int) -> Answer:
     """Return what to say to ranges, in at most about ``budget`` bytes; what does not fit is told by one fingerprint.
 
-    The first range is always answered in full, so that every message brings both sides further.
+    The first range is always answered in full, so that every message brings both sides further. Ranges may overlap.
     """
     said = Answer([], [], [])
     spent = 0
     for position, one in enumerate(theirs):
         if spent > budget:
-            low, high = one.low, theirs[-1].high
+            low = min(each.low for each in theirs[position:])
+            high = max(each.high for each in theirs[position:])
             said.ranges.append(Range(low, high, fingerprint(holding.range_digest(low, high))))
             break
         ranges, wants, rests = _one(holding, one)
@@ -132,6 +134,20 @@ def _to_ids(holding: Holding, low: Key, high: Key, told: tuple[bytes, ...]) -> A
 
 
 # -- as fields of a frame -----------------------------------------------------------------------------------------
+
+
+def to_frames(told: Iterable[Range], room: int) -> Iterator[tuple[int, bytes, list[Any]]]:
+    """Yield the fields of frames of about ``room`` bytes that hold these ranges; they need not ascend."""
+    part: list[Range] = []
+    size = 0
+    for one in told:
+        if part and (size + one.cost > room or one.low < part[-1].high):
+            yield to_fields(part)
+            part, size = [], 0
+        part.append(one)
+        size += one.cost
+    if part:
+        yield to_fields(part)
 
 
 def to_fields(ranges: Sequence[Range]) -> tuple[int, bytes, list[Any]]:

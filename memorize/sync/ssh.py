@@ -90,6 +90,11 @@ class Child:
             _thread(self._listen),
         ]
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def said(self) -> str:
         """Return the end of what it said on standard error, as one line of printable text."""
         text = bytes(self._stderr).decode("utf-8", "replace")
