@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from memorize import config as settings
 from memorize import limits, model, reading
 from memorize.agents import briefing
-from memorize.bootstrap import hookwords, watching
+from memorize.bootstrap import watching
 from memorize.bootstrap.erasing import Erasing
 from memorize.bootstrap.store import Store
 from memorize.clock import Clock, SystemClock
@@ -160,9 +160,8 @@ class App(Store):
         """
         view = self.reader(drain=drain)
         mark = briefs.state_mark(view.connection)
-        if not force and mark == briefs.rendered_mark(view.connection) and hookwords.is_written(self.home):
+        if not force and mark == briefs.rendered_mark(view.connection):
             return False
-        hookwords.refresh(self.home, view, self.device(), self.place, self.clock.wall_ms())
         spots = briefs.spots(view.connection, self.device(), project)
         made = briefing.render(spots, lambda spot: self._context(view, Situation(spot.project, spot.name)))
         briefs.put(self.home.index, made, mark if project is None else None, self._busy_s)
