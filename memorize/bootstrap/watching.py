@@ -26,6 +26,8 @@ from memorize.recall.triggers import EDIT, own_triggers, triggers_of
 TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
 ACTION: Final = "action"
 _ANNOUNCED_MAX: Final = 256
+# So many directories, the latest ones, are asked for their own triggers and aliases.
+_PLACES_MAX: Final = 32
 _NOTHING: Final = Context("", (), 0)
 
 
@@ -60,7 +62,7 @@ class Watch:
             return _NOTHING
         actions = [f"{EDIT}{target.path}" for target in intent.targets]
         if intent.command:
-            actions += triggers_of(intent.command, own=own_triggers(place.marker))
+            actions += triggers_of(intent.command, aliases=place.aliases, own=own_triggers(place.marker))
         found = rules_for_actions(query, actions, roots, now)
         context = action_context(found, now, self._store.clock.zone_minutes())
         return context._replace(items=tuple((identity, ACTION, score) for identity, _, score in context.items))
@@ -131,10 +133,13 @@ def needles_of(store: Store, view: Reader) -> tuple[bytes, ...]:
     """Return what the hook looks for when it has no daemon to ask: what the rules of all projects may fire by."""
     triggers = Query(view.connection).triggers(store.clock.wall_ms())
     own: dict[str, tuple[str, ...]] = {}
-    for spot in briefs.spots(view.connection, store.device()) if triggers else ():
-        for name, lines in own_triggers(store.place(spot.path).marker).items():
+    aliases: set[str] = set()
+    for spot in briefs.spots(view.connection, store.device())[:_PLACES_MAX] if triggers else ():
+        place = store.place(spot.path)
+        aliases.update(place.aliases.values())
+        for name, lines in own_triggers(place.marker).items():
             own[name] = (*own.get(name, ()), *lines)
-    return needles(triggers, own)
+    return needles(triggers, own, aliases)
 
 
 def warned(said: Said, octets: int = limits.ANSWER_BYTES_MAX) -> before.Warned:

@@ -27,9 +27,13 @@ _MORE: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def needles(triggers: Iterable[str], own: Own) -> tuple[bytes, ...]:
-    """Return what to look for, given the triggers of all rules and what the projects declare (name -> commands)."""
+def needles(triggers: Iterable[str], own: Own, aliases: Iterable[str] = ()) -> tuple[bytes, ...]:
+    """Return what to look for, given the triggers of all rules and what the projects declare (name -> commands).
+
+    ``aliases`` are the expansions of git's aliases there: one that runs a shell makes git do anything.
+    """
     found: set[bytes] = set()
+    through_git = ("git",) if any(line.startswith("!") for line in aliases) else ()
     for name in triggers:
         if name.startswith(EDIT):
             for text in literals(name.removeprefix(EDIT)):
@@ -37,6 +41,7 @@ def needles(triggers: Iterable[str], own: Own) -> tuple[bytes, ...]:
             continue
         programs = [program for program, deeds in DEEDS.items() if any(deed.trigger == name for deed in deeds)]
         programs += [
+            *through_git,
             *_MORE.get(name, ()),
             *(program_name(line.split()[0]) for line in own.get(name, ()) if line.split()),
         ]

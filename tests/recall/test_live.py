@@ -255,8 +255,10 @@ def test_who_else_works_here_is_told_at_a_session_start() -> None:
     assert also_here(view, NOW) == (
         "Claude Code on branch ui-cart (worktree ../cart, for 1 h): edited web/장바구니.ts 4 min ago, a.txt 9 min ago.",
         "Claude Code (for 9 min): no file edited lately, last active 5 min ago.",
-        'Codex on branch main (device "desktop", last news 3 h ago, for 2 h): '
-        "no file edited lately, last active 3 h ago.",
+        (
+            'Codex on branch main (device "desktop", last news 3 h ago, for 2 h): '
+            "no file edited lately, last active 3 h ago."
+        ),
     )
     assert also_here(View(()), NOW) == ()
     crowd = around(*(working(f"s{n}") for n in range(7)))
