@@ -17,6 +17,8 @@ RELAY_BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 NESTING_MAX: Final = 16
 DEPS_MAX: Final = 200
 KIND_CHARS_MAX: Final = 64
+# 35 KB a request. All that one names is folded together, so a large erasure is several.
+ERASE_IDS_MAX: Final = 1_000
 # An event further ahead of the own counter than this is kept, but does not drag the counter with it.
 LAMPORT_LEAP_MAX: Final = 2**32
 

@@ -113,7 +113,7 @@ def _of_group(connection: sqlite3.Connection, group: bytes, identity: bytes) -> 
     ).fetchone()
     if shown is None or not group:
         members = members or (identity,)
-        return members, _replaced(connection, members), False, 0, 0, ()
+        return members, replaced(connection, members), False, 0, 0, ()
     supersedes, pinned, confirmations, recency, disputed = shown
     return (
         members,
@@ -125,7 +125,7 @@ def _of_group(connection: sqlite3.Connection, group: bytes, identity: bytes) -> 
     )
 
 
-def _replaced(connection: sqlite3.Connection, members: tuple[bytes, ...]) -> tuple[bytes, ...]:
+def replaced(connection: sqlite3.Connection, members: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """Return everything that these memories replaced, directly or through others; an undone edit replaces nothing.
 
     What is shown has this in its row; a version in the middle has no row, so its supersede events are followed.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from memorize.index import closure, door, meta, rows, schema, sums
+from memorize.index import closure, door, erasures, meta, rows, schema, sums
 from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, held, malformed, number8
 from memorize.index.settle import settle
 from memorize.limits import LAMPORT_LEAP_MAX
@@ -75,6 +75,11 @@ class Projector:
         """Return the ids of those of the events whose body an erasure forbids to keep."""
         with self._open() as connection:
             return door.refused(connection, events)
+
+    def erases(self, replica: bytes) -> bool:
+        """Tell whether something erased is still here, or this replica has an erasure to acknowledge. Cheap."""
+        with self._open() as connection:
+            return erasures.is_open(connection, replica)
 
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
         """Index the events, which may be known already, and advance the offsets, all in one transaction."""

@@ -12,72 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from memorize import model
 from memorize.errors import CannotRead, IndexBusy
 from memorize.index import schema
 from memorize.index.closure import chunks
+from memorize.index.erasures import Spot
 from memorize.index.projector import transaction
-from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, malformed, number8
+from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, malformed
 from memorize.log.codec import Bad
 from memorize.log.segments import read_event
 from memorize.model import Event
 
 _FTS: Final = ("memory_fts", "observation_fts")
-_PLACE: Final = """
-select e.n, e.id, e.kind, e.nonce, e.session, f.name, e.offset, e.length
-from events e join files f on f.number = e.file where """
 _REST: Final = """
 select e.n, e.received, f.name, e.offset, e.length, e.kind from events e join files f on f.number = e.file
 where {} and e.held and not exists(select 1 from erased x where x.id = e.id) order by e.n"""
-_UNDONE: Final = """
-select e.n, e.id from erasures e
-where not exists(select 1 from acknowledged a where a.erasure = e.id and a.replica = ?) order by e.n"""
-
-
-class Spot(NamedTuple):
-    """An erased event that may have left something behind, and where its frame lies."""
-
-    n: int
-    id: bytes
-    kind: str
-    nonce: bytes
-    session: str
-    file: str
-    offset: int
-    length: int
-
-
-def is_open(connection: sqlite3.Connection, replica: bytes) -> bool:
-    """Tell whether something erased is still here, or this replica has not acknowledged an erasure yet."""
-    unclean = connection.execute("select exists(select 1 from erased where not clean)").fetchone()[0]
-    return bool(unclean) or connection.execute(f"{_UNDONE} limit 1", (replica,)).fetchone() is not None
-
-
-def unclean(connection: sqlite3.Connection) -> list[Spot]:
-    """Return the erased events of which something may still be here."""
-    ids = {identity for (identity,) in connection.execute("select id from erased where not clean")}
-    return spots(connection, ids)
-
-
-def spots(connection: sqlite3.Connection, ids: Iterable[bytes]) -> list[Spot]:
-    """Return where these events lie, in order of their arrival."""
-    wanted = set(ids)
-    found: list[Spot] = []
-    for chunk in chunks(sorted({number8(identity) for identity in wanted})):
-        found += [Spot(*row) for row in connection.execute(f"{_PLACE} e.id8 in ({chunk})") if row[1] in wanted]
-    return sorted(found)
-
-
-def unacknowledged(connection: sqlite3.Connection, replica: bytes) -> list[bytes]:
-    """Return the erasures that this replica has not acknowledged, in order of their arrival."""
-    return [bytes(identity) for _, identity in connection.execute(_UNDONE, (replica,))]
-
-
-def erased_ids(connection: sqlite3.Connection) -> frozenset[bytes]:
-    """Return the ids of all events that are erased."""
-    return frozenset(bytes(identity) for (identity,) in connection.execute("select id from erased"))
 
 
 def forget(path: Path, root: Path, found: Sequence[Spot], busy_s: float = schema.BUSY_S) -> None:
