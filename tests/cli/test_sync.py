@@ -1,0 +1,208 @@
+"""Several devices of one person at the command line, with a folder between them that some tool carries."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from memorize.log.files import RealFiles
+from memorize.log.identity import key_path, peek
+from memorize.paths import Home
+from tests.cli.kit import Person, Said
+
+KEPT = "환불은 결제의 멱등 키를 다시 쓴다"
+
+
+class Devices:
+    """One person at several machines: each has a state directory and a name of its own."""
+
+    def __init__(self, person: Person, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.person = person
+        self.root = root
+        self.folder = root / "동기화 folder"
+        self.folder.mkdir()
+        self._patch = monkeypatch
+
+    def home(self, name: str) -> Home:
+        return Home(self.root / f"state of {name}")
+
+    def at(self, name: str) -> Person:
+        """Sit down at a machine."""
+        self._patch.setenv("MEMORIZE_HOME", str(self.home(name).root))
+        self._patch.setattr(platform, "node", lambda: name)
+        return self.person
+
+    def give(self, text: str) -> None:
+        """Have the next verb find a text on its standard input."""
+        self._patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(text.encode()), encoding="utf-8"))
+
+    def share(self, first: str, *others: str) -> None:
+        """Carry the key of the first device to the others, and add the folder on all of them."""
+        line = self.at(first).types("key", "export").out
+        for other in others:
+            self.give(line)
+            assert self.at(other).types("key", "import").code == 0
+        for name in (first, *others):
+            assert self.at(name).types("sync", "add", "folder", str(self.folder)).code == 0
+
+    def rounds(self, *names: str) -> list[Said]:
+        return [self.at(name).types("sync") for name in names]
+
+    def digests(self, *names: str) -> set[str]:
+        return {self.at(name).types("digest").out for name in names}
+
+    def files(self) -> set[Path]:
+        return {path for path in self.folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def devices(person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Devices:
+    return Devices(person, tmp_path, monkeypatch)
+
+
+def test_two_devices_that_both_have_a_past_become_one_memory(devices: Devices) -> None:
+    devices.at("노트북").remembers(KEPT, "--kind", "decision")
+    devices.at("desktop").remembers("The staging database is read-only")
+    devices.share("노트북", "desktop")
+    assert [said.code for said in devices.rounds("노트북", "desktop", "노트북")] == [0, 0, 0]
+    assert len(devices.digests("노트북", "desktop")) == 1
+    for name in ("노트북", "desktop"):
+        texts = {item["text"] for item in devices.at(name).gets("list", "--all-projects")["items"]}
+        assert texts == {KEPT, "The staging database is read-only"}
+        facts = devices.at(name).gets("sync", "status")
+        assert facts["converged"], facts
+        assert {(one["name"], one["here"]) for one in facts["devices"]} == {
+            ("노트북", name == "노트북"),
+            ("desktop", name == "desktop"),
+        }
+
+
+def test_a_second_round_carries_nothing(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    devices.rounds("a", "b", "a", "b")
+    before = devices.files()
+    report = devices.at("a").gets("sync")
+    assert [(one["sent"], one["received"], one["settled"]) for one in report["items"]] == [(0, 0, True)]
+    assert devices.files() == before
+
+
+def test_status_and_doctor_say_what_was_not_handed_out_yet(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    assert "no round yet" in devices.at("a").types("sync", "status").out
+    devices.rounds("a", "b")
+    assert "converged (digest" in devices.at("a").types("status").out
+    devices.at("a").remembers("one more")
+    facts = devices.at("a").gets("sync", "status")
+    assert not facts["converged"]
+    assert "new events here" in facts["why"][0]
+    checks = {one["name"]: one for one in devices.at("a").types("doctor", "--json").json["items"]}
+    assert checks["sync"]["level"] == "ok"
+
+
+def test_what_was_wiped_from_the_folder_is_handed_out_again(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    devices.rounds("a", "b", "a")
+    shutil.rmtree(devices.folder / "memorize")
+    devices.rounds("a", "b")
+    assert devices.files()
+    devices.share("a", "c")
+    devices.rounds("c")
+    assert len(devices.digests("a", "b", "c")) == 1
+
+
+def test_a_folder_that_is_gone_makes_a_round_wait_and_loses_nothing(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    devices.rounds("a", "b", "a")
+    before = devices.digests("a", "b")
+    devices.folder.rename(devices.root / "elsewhere")
+    said = devices.at("a").types("sync")
+    assert said.code == 42
+    assert "not there" in said.err
+    assert "hint:" in said.err
+    assert not devices.folder.exists()
+    assert devices.digests("a", "b") == before
+    (devices.root / "elsewhere").rename(devices.folder)
+    assert devices.at("a").types("sync").code == 0
+
+
+def test_a_device_with_another_key_of_the_same_store_writes_nothing(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    devices.rounds("a")
+    before = devices.files()
+    home = devices.home("b")
+    found = peek(home, RealFiles())
+    assert found is not None
+    shutil.rmtree(home.keys)
+    home.keys.mkdir()
+    key_path(home, found.store).write_bytes(os.urandom(32))
+    said = devices.at("b").types("sync")
+    assert said.code == 42
+    assert "key" in said.err
+    assert devices.files() == before
+    report = devices.at("b").types("sync", "--json")
+    assert report.json["items"][0]["refused"] == 1
+
+
+def test_the_packs_of_somebody_else_are_left_alone(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.at("stranger").remembers("not yours")
+    for name in ("a", "stranger"):
+        devices.at(name).types("sync", "add", "folder", str(devices.folder))
+    assert [said.code for said in devices.rounds("a", "stranger", "a")] == [0, 0, 0]
+    facts = devices.at("a").gets("sync", "status")
+    assert facts["targets"][0]["foreign"] == 1
+    assert [item["text"] for item in devices.at("a").gets("list", "--all-projects")["items"]] == [KEPT]
+
+
+def test_nothing_that_is_no_place_to_sync_with_is_added(devices: Devices) -> None:
+    person = devices.at("a")
+    home = devices.home("a").root
+    person.types("version")
+    for words in (
+        ("folder", str(devices.root / "없는 folder")),
+        ("folder", str(home)),
+        ("folder", str(devices.root)),
+        ("ssh://-oProxyCommand=x",),
+        ("folder",),
+        ("ftp://host",),
+    ):
+        said = person.types("sync", "add", *words)
+        assert said.code == 40, words
+        assert "hint:" in said.err
+    assert person.types("sync", "remove", "ssh://nowhere").code == 41
+    assert person.types("sync", "--only", "ssh://nowhere").code == 41
+    assert person.gets("sync")["total"] == 0
+
+
+def test_a_place_is_added_once_and_removed_by_its_name(devices: Devices) -> None:
+    person = devices.at("a")
+    assert person.gets("sync", "add", "folder", str(devices.folder))["added"]
+    assert not person.gets("sync", "add", "folder", f"{devices.folder}/")["added"]
+    assert person.gets("sync", "add", "ssh://me@desktop:2222")["added"]
+    assert len(person.gets("sync", "status")["targets"]) == 2
+    assert person.types("sync", "remove", str(devices.folder)).code == 0
+    assert [one["where"] for one in person.gets("sync", "status")["targets"]] == ["ssh://me@desktop:2222"]
+
+
+def test_a_device_that_never_comes_back_is_retired_by_name(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.at("옛 노트북").remembers("an old fact")
+    devices.share("a", "옛 노트북")
+    devices.rounds("a", "옛 노트북", "a")
+    assert devices.at("a").types("sync", "retire", "a", "--yes").code == 41
+    assert devices.at("a").types("sync", "retire", "옛 노트북", "--yes").code == 0
+    assert len(devices.at("a").gets("log", "--kind", "device.retired")["items"]) == 1
+    assert devices.rounds("a", "a")[-1].code == 0
+    texts = {item["text"] for item in devices.at("a").gets("list", "--all-projects")["items"]}
+    assert texts == {KEPT, "an old fact"}
