@@ -91,15 +91,23 @@ class Publisher:
     def missing(self, here: Collection[bytes], retired: Collection[bytes]) -> tuple[list[Span], list[bytes], int]:
         """Return what is to be published now: runs, single events by id, and how many writers wait for their own.
 
-        ``here``: replicas that publish in this folder. ``retired``: their packs are as good as gone.
+        ``here``: replicas that publish in this folder. ``retired``: their packs are as good as gone. What this device
+        wrote counts as carried only by packs of its own, also of earlier incarnations: nobody else vouches for it.
         """
         catalog = self._catalog
         rows = [row for row in self._rows() if not any(is_of(row.path, one) for one in retired)]
         spans = self._holding.spans()
-        lacking = uncarried(spans, carried(rows, self._seal.store))
-        single = self._exactly(rows, spans, lacking)
+        mine = self._holding.own(spans.keys())
+        selves = {spans[writer][0] for writer in mine} | {self._seal.replica}
+        own_rows = [row for row in rows if any(is_of(row.path, one) for one in selves)]
+        lacking: dict[bytes, list[Span]] = {}
+        single: dict[bytes, list[bytes]] = {}
+        for writers, packs in ((mine, own_rows), (spans.keys() - mine, rows)):
+            some = {writer: spans[writer] for writer in writers}
+            lacking |= uncarried(some, carried(packs, self._seal.store))
+            single |= self._exactly(packs, some, lacking)
         writers = lacking.keys() | single.keys()
-        own = self._holding.own(writers)
+        own = mine & writers
         foreign = [(writer, spans[writer][0]) for writer in sorted(writers - own)]
         facts = catalog.facts
         due, since = relays(

@@ -139,6 +139,9 @@ class Taker:
             why = str(error)
         for run in whole.runs() if not received.bad else ():
             self.held.add(run.writer, run.low, run.high)
+        if received.bad and not why:
+            # Which ones is not told, so nothing of it counts as carried.
+            why, chains = f"{received.bad} of its events are not what they claim to be", Chains()
         state = BAD if why else TAKEN
         row = row._replace(state=state, why=why, runs=chains.runs(), missing=tuple(sorted(pack.missing)), soiled=soiled)
         return Taken(row, received, pack.wrapped, ahead)
