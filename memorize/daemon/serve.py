@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgpack
 
@@ -29,10 +29,8 @@ from memorize.capture.memorize_hook import own_directory
 from memorize.daemon import life
 from memorize.daemon.answer import SILENCE, Answerer, seconds_for
 from memorize.daemon.ingesting import Ingesting, Turn, memory_kib
+from memorize.daemon.others import Others
 from memorize.errors import BadHome, Problem
-
-if TYPE_CHECKING:
-    from memorize.daemon.peering import Peering
 
 TICK_S: Final = 1.0
 REQUEST_S: Final = 1.0
@@ -42,7 +40,6 @@ CONNECTIONS_MAX: Final = 64
 LEAVE_S: Final = 10.0
 # A thread that wants to run gets its turn within this time, so an answer is not held up by a batch in the making.
 SWITCH_S: Final = 0.0005
-PEERS: Final = "peers.json"  # in ``keys``, there while any device is paired
 _PROGRAM: Final = Path(memorize.__file__)
 
 
@@ -125,7 +122,7 @@ class Server:
         self.answering = Answering(app, self.ingesting, turn)
         self.selector = selectors.DefaultSelector()
         self.clients: dict[object, _Client] = {}
-        self.peering: Peering | None = None
+        self.others = Others(app)
         self.path = Path(life.endpoint(app.home))
         _own_folder(self.path.parent, app.home.hook)
         self.path.unlink(missing_ok=True)
@@ -150,21 +147,9 @@ class Server:
         self.ingesting.start()
         self.answering.start()
         self.selector.register(self.listener, selectors.EVENT_READ)
-        while not self.leaving and (self._has_peers() or self.quiet_s() < idle_exit_s) and self._reachable():
+        while not self.leaving and (self.others.look() or self.quiet_s() < idle_exit_s) and self._reachable():
             self._turn(min(TICK_S, idle_exit_s))
         self._close()
-
-    def _has_peers(self) -> bool:
-        """Tell whether devices are paired, and look after them then. Without any, nothing of it is loaded."""
-        if self.peering is not None and self.peering.is_alive():
-            return True
-        if not (self.app.home.keys / PEERS).exists():
-            return False
-        from memorize.daemon.peering import Peering
-
-        self.peering = Peering(self.app, self.app.again)
-        self.peering.start()
-        return True
 
     def _reachable(self) -> bool:
         """Without its socket or its threads a daemon is of no use, and keeps another one from serving.
@@ -241,7 +226,7 @@ class Server:
             self.leave()
             return b"bye"
         if verb == b"P":
-            told: bytes = msgpack.packb(self.peering.status() if self.peering is not None else {})
+            told: bytes = msgpack.packb(self.others.peers())
             return told
         return self._status() if verb == b"S" else b""
 
@@ -269,8 +254,6 @@ class Server:
                     self.path.parent.rmdir()
         self.ingesting.leave.set()
         self.ingesting.wake.set()
-        if self.peering is not None:
-            self.peering.leave.set()
         for _ in range(CONNECTIONS_MAX):
             if not self.selector.select(0):
                 break
@@ -283,8 +266,7 @@ class Server:
             self.answering.questions.put(None, timeout=REPLY_S)
         self.answering.join(timeout=REQUEST_S)
         self.ingesting.join(timeout=LEAVE_S)
-        if self.peering is not None:
-            self.peering.join(timeout=LEAVE_S)
+        self.others.close()
 
 
 def reply(wire: socket.socket, text: bytes) -> bool:
@@ -355,7 +337,7 @@ def _serve(app: App) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve (``serve``), do what there is to do (``once``), make the index anew (``rebuild``), or answer one hook.
+    """Serve (``serve``), do what there is to do (``once``, ``rebuild``, ``sync``), or answer one hook (``before``).
 
     The last, ``before`` and the name of a spool file, is what the hook's lean child becomes before a tool when there
     is no daemon: an empty line, then the exact text for the agent. All else is silent.
@@ -371,6 +353,10 @@ def main(arguments: list[str] | None = None) -> int:
         if mode == ["rebuild"]:
             app.rebuild()
             return 0
+        if mode == ["sync"]:
+            from memorize.daemon.carrying import round_of
+
+            return 0 if round_of(app) else 1
         if mode[:1] == ["before"]:
             return 0 if answer_once(app, mode[-1]) else 1
         os.chdir("/")

@@ -1,0 +1,155 @@
+"""The daemon's eye on sync folders and devices by ssh: sees when a round is due, and lets a process of its own do it.
+
+That process needs several times the memory that a daemon may keep, and ends with what it held. While nothing changes
+here or there, none is started: a look costs one number of the index and the names in the folders.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from memorize.agents.hookfiles import daemon_program, kept
+from memorize.bootstrap import App
+from memorize.bootstrap.syncing import Syncing
+from memorize.errors import Problem
+from memorize.sync.targets import FOLDER, Target
+from memorize.sync.watch import FolderWatch
+
+LOOK_S: Final = 1.0
+CHILD_POLL_S: Final = 0.05
+# What was written here is handed out when nothing more came for so long ...
+QUIET_S: Final = 5.0
+# ... but rounds never begin more often than this, and packs stay few.
+SPACING_S: Final = 30.0
+LISTING_S: Final = 60.0
+# Packs that were not whole, levels to be merged, devices by ssh: nothing in sight says when.
+HEARTBEAT_S: Final = 300.0
+BACKOFF_S_MAX: Final = 3600.0
+# A folder that is being written to is looked at again rather than read half.
+SETTLE_S: Final = 1.0
+
+
+class Seen(NamedTuple):
+    """What a look saw: the set digest of this device, and the names in all folders."""
+
+    held: str = ""
+    names: int = 0
+
+
+class Due(NamedTuple):
+    """When the next round is to begin, by what is known. All times are seconds of one monotonic clock."""
+
+    began: float = -1e9
+    changed: float = -1e9
+    failures: int = 0
+
+    def is_due(self, now: float, done: Seen, seen: Seen) -> bool:
+        """Tell whether a round should begin now. ``done``: what was seen after the last one."""
+        spacing = min(BACKOFF_S_MAX, SPACING_S * 2**self.failures) if self.failures else SPACING_S
+        if now - self.began < spacing:
+            return False
+        if seen.names != done.names:
+            return now - self.changed >= SETTLE_S
+        if seen.held != done.held:
+            return now - self.changed >= QUIET_S
+        return now - self.began >= HEARTBEAT_S
+
+
+class Carrying(threading.Thread):
+    """Looks every second and starts rounds. A failure of any kind is told by ``memorize sync status``, never raised."""
+
+    def __init__(self, app: App, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is looked at before the thread starts. ``app``: parts of this thread's own."""
+        super().__init__(name="carry", daemon=True)
+        self.leave = threading.Event()
+        self._app = app
+        self._clock = clock
+        self._syncing = Syncing(app)
+        self._hint = threading.Event()
+        self._watch = FolderWatch(self._hint)
+        self._due = Due()
+        self._done = Seen()
+        self._seen = Seen()
+        self._listed = -1e9
+
+    def run(self) -> None:
+        """Work until told to leave."""
+        while not self.leave.wait(LOOK_S):
+            try:
+                self._look()
+            except Exception:  # the index is being made anew, a folder is gone: the next look sees
+                self._app.close()
+        self._watch.close()
+        self._app.close()
+
+    def _look(self) -> None:
+        chosen = self._syncing.targets()
+        if not chosen:
+            return
+        folders = [target.where for target in chosen if target.kind == FOLDER]
+        self._watch.watch(folders)
+        now = self._clock()
+        names = self._seen.names
+        if self._hint.is_set() or now - self._listed >= LISTING_S:
+            self._hint.clear()
+            self._listed, names = now, _names(folders)
+        seen = Seen(self._app.reader(drain=False).digest()[0], names)
+        if seen != self._seen:
+            self._seen, self._due = seen, self._due._replace(changed=now)
+        if self._due.is_due(now, self._done, seen):
+            self._round(chosen, folders, now)
+
+    def _round(self, chosen: tuple[Target, ...], folders: list[str], now: float) -> None:
+        self._due = self._due._replace(began=now)
+        before = _names(folders)
+        fine = self._child()
+        self._due = self._due._replace(failures=0 if fine else min(self._due.failures + 1, 16))
+        last = self._syncing.last()
+        held = next((str(told.get("set")) for one in chosen if (told := last.get(one.where))), self._seen.held)
+        # The names are those from before: whatever came meanwhile, be it our own, is looked at once more.
+        self._done, self._listed = Seen(held, before), -1e9
+
+    def _child(self) -> bool:
+        """Do a round in a process of its own; True when every target settled."""
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-c", daemon_program(), "sync"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**kept(os.environ), "MEMORIZE_HOME": str(self._app.home.root)},
+        )
+        while child.poll() is None:
+            if self.leave.wait(CHILD_POLL_S):
+                child.kill()
+                child.wait()
+        return child.returncode == 0
+
+
+def _names(folders: list[str]) -> int:
+    """Return a number that changes with the names and sizes in the folders."""
+    found: list[tuple[str, int]] = []
+    for folder in folders:
+        for at, _, names in os.walk(os.path.join(folder, "memorize")):  # noqa: PTH118 - a walk of thousands of names
+            for name in names:
+                size = -1
+                with contextlib.suppress(OSError):
+                    size = os.lstat(os.path.join(at, name)).st_size  # noqa: PTH118
+                found.append((f"{at}/{name}", size))
+    return hash(tuple(sorted(found)))
+
+
+def round_of(app: App) -> bool:
+    """Do one round with every target, as the process that ``Carrying`` starts; True when all settled."""
+    syncing = Syncing(app)
+    try:
+        done = syncing.rounds(syncing.targets())
+    except Problem:
+        return False
+    return all(one.settled for one in done)

@@ -1,0 +1,110 @@
+"""When a daemon does a round of sync, and that what one device wrote is on another by itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from memorize.bootstrap import App, keeping, open_app
+from memorize.bootstrap.syncing import Syncing
+from memorize.daemon import life
+from memorize.daemon.carrying import HEARTBEAT_S, QUIET_S, SETTLE_S, SPACING_S, Due, Seen
+from memorize.sync.keys import export_line, import_line, offer
+from tests.daemon.kit import DECISION, Place, until
+
+
+def test_nothing_is_due_while_nothing_changes() -> None:
+    done = Seen("7-aa", 1)
+    due = Due(began=100.0, changed=90.0)
+    assert not due.is_due(100.0 + HEARTBEAT_S - 1, done, done)
+    assert due.is_due(100.0 + HEARTBEAT_S, done, done)
+
+
+def test_what_was_written_here_is_handed_out_once_it_is_quiet_and_not_too_often() -> None:
+    done, seen = Seen("7-aa", 1), Seen("8-bb", 1)
+    assert not Due(began=0.0, changed=100.0).is_due(100.0 + QUIET_S - 0.1, done, seen)
+    assert Due(began=0.0, changed=100.0).is_due(100.0 + QUIET_S, done, seen)
+    assert not Due(began=100.0, changed=101.0).is_due(100.0 + SPACING_S - 0.1, done, seen)
+    assert Due(began=100.0, changed=101.0).is_due(100.0 + SPACING_S, done, seen)
+
+
+def test_what_came_into_the_folder_is_taken_in_as_soon_as_it_has_settled() -> None:
+    done, seen = Seen("7-aa", 1), Seen("7-aa", 2)
+    assert not Due(began=0.0, changed=100.0).is_due(100.0 + SETTLE_S / 2, done, seen)
+    assert Due(began=0.0, changed=100.0).is_due(100.0 + SETTLE_S, done, seen)
+
+
+def test_rounds_that_fail_come_less_and_less_often() -> None:
+    done, seen = Seen("7-aa", 1), Seen("8-bb", 1)
+    waits = [
+        next(s for s in range(0, 10_000, 10) if Due(0.0, -100.0, failures).is_due(float(s), done, seen))
+        for failures in range(12)
+    ]
+    assert waits == sorted(waits)
+    assert waits[:4] == [SPACING_S, 2 * SPACING_S, 4 * SPACING_S, 8 * SPACING_S]
+    assert waits[-1] == 3600
+
+
+def _other(root: Path, folder: Path, line: str) -> App:
+    """Return a second device that shares key and folder."""
+    app = open_app({**os.environ, "MEMORIZE_HOME": str(root)})
+    keeping.take(app, import_line(line))
+    Syncing(app).add(("folder", str(folder)))
+    return app
+
+
+def test_what_one_device_captured_is_on_the_other_by_itself(place: Place, tmp_path: Path) -> None:
+    folder = tmp_path / "동기화"
+    folder.mkdir()
+    here = open_app(os.environ)
+    Syncing(here).add(("folder", str(folder)))
+    there = _other(tmp_path / "other state", folder, export_line(offer(keeping.keyring(here))))
+    place.serve()
+    place.capture("UserPromptSubmit", "s", prompt=DECISION)
+
+    def arrived() -> bool:
+        Syncing(there).rounds(Syncing(there).targets())
+        return bool(there.search(DECISION, None, observations=True).hits)
+
+    until(arrived, "the prompt on the other device")
+    there.close()
+    here.close()
+
+
+def test_a_daemon_with_something_to_sync_with_stays_and_leaves_when_there_is_nothing_any_more(
+    place: Place, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sync"
+    folder.mkdir()
+    place.home.root.mkdir(parents=True, exist_ok=True)
+    place.home.config.write_text("[daemon]\nidle_exit_s = 1\n", encoding="utf-8")
+    app = open_app(os.environ)
+    Syncing(app).add(("folder", str(folder)))
+    process = place.launch()
+    place.running()
+    time.sleep(4)
+    assert process.poll() is None
+    assert life.status(place.home) is not None
+    Syncing(app).remove((str(folder),))
+    assert process.wait(180) == 0
+    app.close()
+
+
+@pytest.mark.parametrize("fault", ["missing", "file"])
+def test_a_folder_that_is_not_there_keeps_a_daemon_from_nothing_else(place: Place, tmp_path: Path, fault: str) -> None:
+    folder = tmp_path / "sync"
+    folder.mkdir()
+    app = open_app(os.environ)
+    Syncing(app).add(("folder", str(folder)))
+    app.close()
+    folder.rmdir()
+    if fault == "file":
+        folder.touch()
+    place.serve()
+    place.capture("UserPromptSubmit", "s", prompt=DECISION)
+    until(lambda: not any((place.home.spool / "new").iterdir()), "the capture is taken in")
+    until(lambda: Syncing(open_app(os.environ)).last(), "a round that says why")
+    assert not folder.is_dir()
