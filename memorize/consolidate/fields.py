@@ -11,8 +11,10 @@ import unicodedata
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
+from memorize.recall.deeds import BUILT_IN
+from memorize.recall.triggers import EDIT, GLOB_CHARS_MAX, is_name, normal_name
+
 _NUMBER: Final = re.compile(r"[-+]?\d{1,9}(?:\.\d{1,9})?")
-_TRIGGER: Final = re.compile(r"[a-z0-9][a-z0-9:._-]{1,39}")
 _LABEL: Final = re.compile(r"\[?[nN#]?(\d{1,6})\]?")
 _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ENDS: Final = (". ", "! ", "? ", "; ", "。", "！", "？")
@@ -64,9 +66,10 @@ def texts(value: Any, most: int, chars: int) -> tuple[str, ...]:
 
 
 def triggers(value: Any, most: int) -> tuple[str, ...]:
-    """Return the names of actions in a list."""
-    found = (one.casefold().replace(" ", "-") for one in texts(value, 4 * most, 40))
-    return tuple(one for one in found if _TRIGGER.fullmatch(one))[:most]
+    """Return the names of actions in a list: those that are built in, and globs of files."""
+    found = (normal_name(one) for one in texts(value, 4 * most, len(EDIT) + GLOB_CHARS_MAX))
+    known = (one for one in found if one in BUILT_IN or (one.startswith(EDIT) and is_name(one)))
+    return tuple(dict.fromkeys(known))[:most]
 
 
 def labels(value: Any, most: int) -> list[int]:

@@ -19,6 +19,7 @@ from memorize.consolidate.trust import visible
 from memorize.consolidate.windows import Spoken, Window
 from memorize.log.redact import redact
 from memorize.model import Event, text_key
+from memorize.recall.deeds import BUILT_IN
 from memorize.recall.tokens import estimate
 
 USER: Final = "user"
@@ -65,8 +66,8 @@ question: what was left open and who or what decides it.
 progress: a step that was finished, when later work builds on it.
 summary: one, in the last part only: goal, what was done, exact state, identifiers (paths, names, branches), what
 comes next.
-rule: an order of the person that holds whenever an agent is about to do something; "triggers" name the action:
-git-commit, git-push, pr-create or the like.
+rule: an order of the person that holds whenever an agent is about to do something; "triggers" name the action, by
+these names only: {triggers}; or "edit:" and a glob for files that are about to be changed.
 
 How:
 - "text" is one sentence that can be understood alone: name things in full, no "it", "this", "as discussed", no
@@ -86,7 +87,7 @@ stored already.
 Leave out: what nobody said or showed; what any agent sees in the files or in the git history; states that pass (a
 build that runs, a mood, a meeting); what the agent merely proposed and nobody took up; secrets, keys, passwords,
 tokens, also parts of them; anybody's health, faith, political views, origin or sexual orientation. When nothing is
-worth noting, answer {"memories": []}."""
+worth noting, answer {"memories": []}.""".replace("{triggers}", ", ".join(BUILT_IN))
 
 
 class Offered(NamedTuple):

@@ -127,6 +127,7 @@ def _stated(said: Statement, event: Event) -> Found:
         confidence=70,
         sources=(event.id,),
         branch=_field(event, "branch"),
+        triggers=said.triggers,
     )
 
 
@@ -134,7 +135,7 @@ def _spoken(window: Window) -> list[Found]:
     """Return the statements in what the person typed according to the transcript, and was not observed."""
     observed = {text_key(_field(event, "text")) for event in _of(window.events, OBSERVED_PROMPT, OBSERVED_NOTE)}
     return [
-        Found(said.kind, said.text, said.importance, said.scope, "user", 70, ())
+        Found(said.kind, said.text, said.importance, said.scope, "user", 70, (), triggers=said.triggers)
         for line in window.lines
         if line.role == "user" and line.trust == "user" and text_key(line.text) not in observed
         for said in statements(line.text)

@@ -9,10 +9,14 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from memorize.consolidate import occasions
+
 SENTENCE_CHARS_MIN: Final = 8
 SENTENCE_CHARS_MAX: Final = 400
 # A prompt above this is mostly pasted text; a person's own words stand at its start and its end.
 OWN_WORDS_CHARS: Final = 3_000
+
+_RULE_IMPORTANCE: Final = 6
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 # A dot inside a number, a path, a version or an abbreviation does not end a sentence: white space must follow.
@@ -25,6 +29,7 @@ _QUESTION = re.compile(
     r"[?？]\s*$|^(?:can|could|should|would|do (?:we|you|i|they)|does|did|is|are|what|why|how|which|where|when|who)\b",
     re.I,
 )
+_WHEN = re.compile(r"when\b(?!.*\?\s*$)", re.I)
 _KO_QUESTION = re.compile(
     r"(?:까요|나요|을까|ㄹ까|할까|될까|(?:야 하|되|맞|있|없)나|는지 (?:알려|확인)|인가요|니)\s*[.?？]?\s*$"
 )
@@ -68,12 +73,16 @@ _MOMENT = re.compile(
 
 
 class Statement(NamedTuple):
-    """A sentence of the person and what it is. ``scope`` is ``personal`` for what holds in every project."""
+    """A sentence of the person and what it is. ``scope`` is ``personal`` for what holds in every project.
+
+    ``triggers`` name the actions that it orders something for.
+    """
 
     kind: str
     text: str
     importance: int
     scope: str = "project"
+    triggers: tuple[str, ...] = ()
 
 
 class _Rule(NamedTuple):
@@ -209,7 +218,10 @@ def sentences(text: str) -> list[str]:
 def classify(sentence: str) -> Statement | None:
     """Return what the sentence states, or None when it states nothing clearly (what it asks is no statement)."""
     plain = _IDLE.sub(" ", _CODE.sub("code", sentence))
-    asks = bool(_QUESTION.search(sentence) or _KO_QUESTION.search(sentence))
+    when = occasions.occasions(sentence) if not _MOMENT.search(plain) and not _REPORTED.search(plain) else ()
+    # "When committing, ..." begins like a question and is none.
+    asks = bool((_QUESTION.search(sentence) and not (when and _WHEN.match(sentence))) or _KO_QUESTION.search(sentence))
+    said = sentence[:1].upper() + sentence[1:]
     for rule in _TABLE:
         # "Open question: should a refund ...?" asks and states at once.
         if asks and rule.kind != "question":
@@ -217,7 +229,12 @@ def classify(sentence: str) -> Statement | None:
         if rule.kind == "constraint" and (_MOMENT.search(plain) or _REPORTED.search(plain)):
             continue
         if rule.pattern.search(plain):
-            return Statement(rule.kind, sentence[:1].upper() + sentence[1:], rule.importance, rule.scope)
+            if rule.kind not in ("constraint", "preference"):
+                return Statement(rule.kind, said, rule.importance, rule.scope)
+            kind = "rule" if when and rule.kind == "constraint" else rule.kind
+            return Statement(kind, said, rule.importance, rule.scope, when or occasions.subjects(sentence))
+    if when and not asks and occasions.ORDER.search(plain):
+        return Statement("rule", said, _RULE_IMPORTANCE, triggers=when)
     return None
 
 
