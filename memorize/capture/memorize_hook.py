@@ -347,7 +347,7 @@ def _answer(root: str, drop: _Drop, name: str, cwd: str) -> None:
         finally:
             if not reached:
                 _start_daemon(root)
-    elif drop.seconds == BEFORE_S:
+    elif drop.seconds == BEFORE_S and not reached:
         words = (_slurp(f"{root}/hook/triggers") or b"").split(b"\n")
         if any(word and word in drop.kept for word in words):
             _write(1, _lean(root, [drop.agent, cwd, drop.nonce.hex(), drop.event, name]).partition(b"\n")[2])

@@ -361,10 +361,21 @@ def test_before_a_tool_the_lean_child_runs_only_when_the_payload_holds_a_trigger
     assert (hook.root / "spool" / "new" / name).read_bytes() == payload
 
 
-def test_the_shipped_lean_child_has_nothing_to_say_before_a_tool(hook: Hook) -> None:
+def test_without_the_whole_program_the_lean_child_has_nothing_to_say_before_a_tool(hook: Hook) -> None:
     make_index(hook, str(hook.cwd))
     (hook.root / "hook" / "triggers").write_bytes(b"git push\n")
     assert hook.run("claude", "PreToolUse", data=b"git push") == b""
+
+
+@pytest.mark.parametrize("answer", [slow, None], ids=["slow", "never accepts"])
+def test_before_a_tool_a_daemon_that_is_late_is_no_reason_to_start_a_program(hook: Hook, answer: Answer | None) -> None:
+    (hook.root / "hook" / "memorize_lean.py").write_text("print('\\n규칙', end='')\n")
+    (hook.root / "hook" / "triggers").write_bytes(b"git push\n")
+    with FakeDaemon(hook.root, answer):
+        for _ in range(2):  # the second call finds the mark of the first
+            assert hook.run("claude", "PreToolUse", data=b"git push") == b""
+    (hook.root / "hook" / "late").unlink()
+    assert hook.run("claude", "PreToolUse", data=b"git push") == "규칙".encode()
 
 
 DAEMON = """
