@@ -60,8 +60,10 @@ def head_of(agent: Agent, path: Path) -> Head | None:
 def pieces(
     connection: sqlite3.Connection, agent: Agent, path: Path, head: Head, allowed: Allowed, most: int = PIECES_MAX
 ) -> list[Piece]:
-    """Return what no claim names of a transcript, at most so many pieces; nothing when it cannot be read."""
+    """Return what no claim names of a transcript, at most so many pieces; nothing when it cannot or may not be read."""
     session, part = head.session, head.part
+    if unclaimed.is_unread(connection, session):
+        return []
     said = unclaimed.claimed_transcripts(connection, agent.name, session)
     sources = [source for one in said if (source := transcript.source_of(agent.name, session, one))]
     mine = [source for source in sources if source.part == part]

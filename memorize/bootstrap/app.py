@@ -71,11 +71,17 @@ class App(Store):
         self._looked: tuple[tuple[int, int], int] | None = None  # file of the index, last event looked at
         self._stale = True
         self.erasing = Erasing(self)
-        self.after_ingest = self.erasing.after_ingest
+        self.after_ingest, self.after_sync = self.erasing.after_ingest, self.erasing.again
+        self.packs_clean = self._packs_clean
 
     def again(self) -> App:
         """Return the same parts once more, for another thread: what is open belongs to the thread that opened it."""
         return App(self.home, self.config, self.clock, None, self.environ)
+
+    def _packs_clean(self) -> bool:
+        from memorize.bootstrap.syncing import Syncing  # only erasures ask, and it knows every way to sync
+
+        return Syncing(self).packs_clean()
 
     def search(
         self,

@@ -84,13 +84,14 @@ def request(app: App, going: Going, *, reason: str = "") -> list[bytes]:
 
     Raises NotKept, Deferred, NotWritten.
     """
-    projects = related.projects_of(app.reader(drain=False).connection, going.ids)
+    connection = app.reader(drain=False).connection
+    projects, sessions = related.projects_of(connection, going.ids), related.sessions_of(connection, going.ids)
     ids = sorted(going.ids)
     drafts: list[Draft] = []
     for start in range(0, len(ids), ERASE_IDS_MAX):
         payload: dict[str, Any] = {"ids": ids[start : start + ERASE_IDS_MAX], "reason": reason, "projects": projects}
-        if going.kept:
-            payload["kept"] = list(going.kept)
+        if not start:
+            payload |= {"kept": list(going.kept), "sessions": sessions}
         drafts.append(Draft(ERASE_REQUESTED, payload, len(drafts)))
     with app.erasing.held_back():
         made = app.append(drafts, strict=True)

@@ -58,6 +58,11 @@ class Erasing:
             self.hindrance = problem
             self._pause_until = self._app.clock.monotonic_ns() + _PAUSE_NS
 
+    def again(self) -> None:
+        """The same at once, also when it failed just now: what stood in the way may be gone."""
+        self._pause_until = 0
+        self.after_ingest()
+
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
         """Within this, what is taken in is not looked at: something must be done before it is acknowledged."""

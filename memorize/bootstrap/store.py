@@ -64,6 +64,7 @@ class Store:
         self.between: Callable[[], None] = lambda: None  # called before each capture: the daemon gives way there
         self.note: Callable[[Exception], None] = lambda _: None  # told what went wrong beside an answer
         self.after_ingest: Callable[[], None] = lambda: None  # called whenever events may have been taken in
+        self.after_sync: Callable[[], None] = lambda: None  # called behind a round
         self.packs_clean: Callable[[], bool] = lambda: True  # whether no own pack holds a body that is erased
         self._busy_s = BUSY_S if patience_s is None else patience_s
         self._as_it_lies = patience_s is not None

@@ -25,6 +25,7 @@ from memorize.sync.folder_sync import FolderReport, Keys, sync_folder
 from memorize.sync.keys import Wrapped, adopt
 from memorize.sync.packfile import BAD, NEWER, PENDING, UNKNOWN_KEY
 from memorize.sync.peer import PeerReport, sync_peer
+from memorize.sync.plan import is_of
 from memorize.sync.targets import FOLDER, Target
 
 WAIT_S: Final = 60.0
@@ -126,6 +127,7 @@ class Syncing:
             held = self._store.reader(drain=False).digest()[0]
             done = [one._replace(set=held) for one in done]
             self._note(done)
+            self._store.after_sync()
         return done
 
     def _round(self, target: Target, progress: Progress, *, by_hand: bool) -> Round:
@@ -173,6 +175,20 @@ class Syncing:
 
     def _take(self, wrapped: list[Wrapped]) -> Any:
         return keeping.update(self._store, lambda ring: adopt(ring, wrapped))
+
+    def packs_clean(self) -> bool:
+        """Tell whether no pack that this replica has in a folder holds a body that is erased. Raises CannotRead."""
+        folders = [target for target in self.targets() if target.kind == FOLDER]
+        erased = self._store.reader(drain=False).erased() if folders else frozenset()
+        return all(self._is_clean(target, erased) for target in folders)
+
+    def _is_clean(self, target: Target, erased: frozenset[bytes]) -> bool:
+        catalog = Catalog.open(self._store.home.root / "sync.sqlite", target.where)
+        try:
+            own = [row for row in catalog.rows.values() if is_of(row.path, self._store.identity.replica)]
+            return not own or (erased <= catalog.erased and not any(row.soiled for row in own))
+        finally:
+            catalog.close()
 
     def _folder(self, target: Target) -> RealFolder:
         return RealFolder(target.where, str(self._store.home.root / "outbox"), self._store.files)

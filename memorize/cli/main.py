@@ -31,6 +31,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "confirm",
         "history",
         "review",
+        "erase",
     ),
     "Work": ("consolidate", "rules", "conflicts", "audit", "usage", "import", "sessions", "projects"),
     "Store": ("log", "digest", "verify", "rebuild", "config"),

@@ -185,11 +185,20 @@ def sessions_like(connection: sqlite3.Connection, prefix: str) -> list[str]:
     return [prefix] if prefix in found else found
 
 
+def sessions_of(connection: sqlite3.Connection, ids: Collection[bytes]) -> list[str]:
+    """Return the sessions that these events belong to."""
+    return _column(connection, "session", ids)
+
+
 def projects_of(connection: sqlite3.Connection, ids: Collection[bytes]) -> list[str]:
     """Return the projects that these events belong to."""
+    return _column(connection, "project", ids)
+
+
+def _column(connection: sqlite3.Connection, name: str, ids: Collection[bytes]) -> list[str]:
     wanted = set(ids)
     found: set[str] = set()
     for chunk in chunks(sorted({number8(identity) for identity in wanted})):
-        rows = connection.execute(f"select id, project from events where id8 in ({chunk}) and project <> ''")
-        found.update(project for identity, project in rows if identity in wanted)
+        rows = connection.execute(f"select id, {name} from events where id8 in ({chunk}) and {name} <> ''")
+        found.update(value for identity, value in rows if identity in wanted)
     return sorted(found)

@@ -332,6 +332,9 @@ class Telling:
             self._connection.execute("insert or ignore into erasures values(?, ?)", (n, identity))
             kept = [(one,) for one in reading.ids(payload.get("kept")) or ()]
             self._connection.executemany("insert or ignore into kept values(?)", kept)
+            sessions = payload.get("sessions")
+            unread = [(string({"": one}, ""),) for one in sessions] if isinstance(sessions, (list, tuple)) else []
+            self._connection.executemany("insert or ignore into unread values(?)", unread)
 
     def _delivered(self, n: int, payload: Mapping[str, Any]) -> None:
         session, items = string(payload, "session"), payload.get("items")

@@ -19,7 +19,7 @@ from memorize.index.damage import GuardedConnection
 from memorize.index.damage import guard as guard
 
 # Raise it with every change of a table, or of what is written to one: an index of another version is built again.
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 _CACHE_KIB: Final = 32 * 1024
 # Checkpoint every 16 MiB: the pages of the random-keyed indexes are then written once for many batches.
 _CHECKPOINT_PAGES: Final = 4000
@@ -148,6 +148,8 @@ create table erasures(n integer primary key, id blob not null);
 create table acknowledged(erasure blob not null, replica blob not null, n integer not null,
   primary key(erasure, replica)) without rowid;
 create table kept(id blob primary key) without rowid;
+-- Sessions of which something was erased: their transcripts, which the agents keep, are read no more.
+create table unread(session text primary key) without rowid;
 
 create virtual table memory_fts using fts5(text, tokenize = 'porter unicode61');
 -- before: the prompt that a reply answers, in a column of its own so that an erasure can empty it.

@@ -149,3 +149,8 @@ def transcript_of(connection: sqlite3.Connection, agent: str, session: str) -> s
     sql = "select transcript from sessions where session = ? and agent = ?"
     row = connection.execute(sql, (session, agent)).fetchone()
     return str(row[0]) if row else ""
+
+
+def is_unread(connection: sqlite3.Connection, session: str) -> bool:
+    """Tell whether a session's transcript must not be read, because something of the session was erased."""
+    return connection.execute("select 1 from unread where session = ?", (session,)).fetchone() is not None
