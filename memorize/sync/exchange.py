@@ -27,6 +27,7 @@ from memorize.sync.wire import Frame, Garbled
 _FEW: Final = 2_000
 _ROUNDS_IN_ALL: Final = 256
 _HEAD_COST: Final = 64
+_PIECE_STEP: Final = 1024
 
 
 class Pace(NamedTuple):
@@ -56,6 +57,7 @@ class Exchange:
         self._their_more = False
         self._ranges: list[ranges.Range] = []
         self._pieces = bytearray()
+        self._piece_bytes = 0
         self._items = 0
         self._mine = self._their_heads = frontier.NOTHING
         self._my_buckets = b""
@@ -65,7 +67,7 @@ class Exchange:
         self._mark: tuple[SetDigest, SetDigest] | None = None
         self._fruitless = 0
         self._still = 0
-        self._moved_then = 0
+        self._progress_then = 0
         self._on: dict[int, Callable[..., None]] = {
             wire.ROUND: self._on_round,
             wire.HEADS: self._on_heads,
@@ -87,9 +89,13 @@ class Exchange:
         return self._outgoing.sent
 
     @property
-    def moved(self) -> int:
-        """How many events have changed something on one side, as far as this side can tell. Bounded."""
-        return self.received.new + self.received.bodies + min(self.sent, self.told.events + self._theirs.events)
+    def progress(self) -> int:
+        """A number that grows with what changes something on one side, as far as this side can tell; bounded."""
+        got = self.received.new + self.received.bodies
+        given = min(self.sent, self.told.events + self._theirs.events)
+        # Pieces of one event may take many turns; no event is of more than these.
+        pieces = (min(self._piece_bytes, _most(got)) + min(self._outgoing.piece_bytes, _most(given))) // _PIECE_STEP
+        return got + given + pieces
 
     # -- what comes in --------------------------------------------------------------------------------------------
 
@@ -136,6 +142,7 @@ class Exchange:
 
     def _on_piece(self, data: bytes, more: bool) -> None:
         self._pieces += data
+        self._piece_bytes += len(data)
         if len(self._pieces) > wire.RECORD_BYTES_MAX:
             raise Garbled("an event larger than any event")
         if not more:
@@ -223,8 +230,8 @@ class Exchange:
         return self._heads(mine) if where else [], not settled and sending + getting <= _FEW
 
     def _has_stalled(self) -> bool:
-        self._still = self._still + 1 if self.moved == self._moved_then else 0
-        self._moved_then = self.moved
+        self._still = self._still + 1 if self.progress == self._progress_then else 0
+        self._progress_then = self.progress
         return self._still > PEER_TURNS_MAX
 
     # -- frames ---------------------------------------------------------------------------------------------------
@@ -249,6 +256,10 @@ class Exchange:
 
     def _told(self, told: Sequence[ranges.Range]) -> list[Fields]:
         return [(wire.RANGES, fields) for fields in ranges.to_frames(told, self._pace.frame_bytes)]
+
+
+def _most(events: int) -> int:
+    return wire.RECORD_BYTES_MAX * (events + 1)
 
 
 def _plain(digest: SetDigest) -> tuple[int, bytes]:

@@ -30,6 +30,7 @@ class Outgoing:
         self._next: deque[Envelope] = deque()
         self._pieces: deque[Fields] = deque()
         self.sent = 0
+        self.piece_bytes = 0
 
     def __bool__(self) -> bool:
         """Tell whether something is left; finds out by reading the next event."""
@@ -53,6 +54,7 @@ class Outgoing:
             if self._pieces:
                 kind, fields = self._pieces.popleft()
                 budget -= len(fields[0])
+                self.piece_bytes += len(fields[0])
                 yield kind, fields
                 continue
             if wire.weight(self._next[0]) > self._frame_bytes:

@@ -95,7 +95,7 @@ class Session:
     @property
     def progress(self) -> int:
         """A number that grows whenever the session comes further; it does so a bounded number of times."""
-        return self._steps + self._exchange.moved
+        return self._steps + self._exchange.progress
 
     @property
     def moved(self) -> tuple[int, int]:

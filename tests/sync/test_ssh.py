@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from memorize.bootstrap import App
-from memorize.errors import BadTarget, CannotRun
 from memorize.sync import ssh
 from memorize.sync.handshake import Role
 from memorize.sync.peer import PeerReport, sync_peer, sync_stream
 from tests.counts import count, note
-from tests.sync.devices import Sshd, device, ring, serve_command, serve_words, sshd
+from tests.sync.devices import Sshd, device, ring, serve_command, sshd
 from tests.sync.peers import Pen
 
 FIRST_SYNC = count("peers: events of a first sync over ssh", quick=3_000, full=100_000)
