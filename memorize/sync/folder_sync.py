@@ -14,7 +14,7 @@ from memorize.clock import Clock
 from memorize.sync.catalog import TAKEN, Catalog, Row
 from memorize.sync.folder import Folder, Listing
 from memorize.sync.packfile import BAD, NEWER, OTHER, PENDING, UNKNOWN_KEY, Scope
-from memorize.sync.plan import PACE, Pace, is_of, to_examine
+from memorize.sync.plan import PACE, Pace, is_of, owner_of, selves_of, to_examine
 from memorize.sync.port import Envelope, Holding, Received
 from memorize.sync.publish import Publisher, Seal, Tally
 from memorize.sync.ring import STORE, Keyring, Wrapped, adopt, wrapped_from, wrapped_row
@@ -164,6 +164,7 @@ class _Round:
         self._folder = folder
         self._catalog = catalog
         self._me = me
+        self._selves = selves_of(holding, me)
         self._pace = pace
         self._erased = erased
         self._by_hand = by_hand
@@ -195,6 +196,7 @@ class _Round:
             self._folder,
             self._catalog,
             self._me,
+            self._selves,
             self._pace,
             ring.find,
             ring.scope_secret,
@@ -243,6 +245,7 @@ class _Round:
             self._folder,
             self._catalog,
             self._keys.seal(self._me),
+            self._selves,
             self._pace,
             self.present,
             random,
@@ -275,10 +278,10 @@ class _Round:
         """Return the replicas that have files in the folder, and remember them."""
         found = set()
         for path in self.present:
-            parts = path.split("/")
-            if len(parts) == 3 and len(parts[1]) == 2 * len(self._me):
+            owner = owner_of(path)
+            if len(owner) == 2 * len(self._me):
                 try:
-                    found.add(bytes.fromhex(parts[1]))
+                    found.add(bytes.fromhex(owner))
                 except ValueError:
                     continue
         facts = self._catalog.facts

@@ -10,7 +10,7 @@ from memorize.sync.chains import Link, Run
 from memorize.sync.folder import Entry
 from memorize.sync.intervals import Intervals
 from memorize.sync.packfile import UNKNOWN_KEY
-from memorize.sync.port import Span
+from memorize.sync.port import Holding, Span
 
 MIB: Final = 1024 * 1024
 # Packs that hold keys for other devices and no events; never merged.
@@ -49,7 +49,19 @@ def directory(store: bytes, replica: bytes) -> str:
 
 def is_of(path: str, replica: bytes) -> bool:
     """Tell whether a file lies in a directory of this replica, of whatever store and in whatever case."""
-    return f"/{replica.hex()}/" in path.lower()
+    return owner_of(path) == replica.hex()
+
+
+def owner_of(path: str) -> str:
+    """Return the replica in whose directory a file lies, in hex as it is called; empty when it lies in none."""
+    parts = path.split("/")
+    return parts[1].lower() if len(parts) == 3 else ""
+
+
+def selves_of(holding: Holding, replica: bytes) -> frozenset[str]:
+    """Return this replica and the earlier incarnations of its state directory, in hex."""
+    spans = holding.spans()
+    return frozenset({spans[writer][0].hex() for writer in holding.own(spans.keys())} | {replica.hex()})
 
 
 def level_of(path: str) -> int:

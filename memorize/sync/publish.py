@@ -26,6 +26,7 @@ from memorize.sync.plan import (
     level_for,
     level_of,
     merges,
+    owner_of,
     pending_again,
     relays,
     soiled,
@@ -73,15 +74,17 @@ class Publisher:
         folder: Folder,
         catalog: Catalog,
         seal: Seal,
+        selves: Collection[str],
         pace: Pace,
         present: set[str],
         random: Callable[[int], bytes],
     ) -> None:
-        """``random``: gives so many random bytes."""
+        """``selves``: this replica and its earlier incarnations, in hex. ``random``: gives so many random bytes."""
         self._holding = holding
         self._folder = folder
         self._catalog = catalog
         self._seal = seal
+        self._selves = selves
         self._pace = pace
         self._present = present
         self._random = random
@@ -95,11 +98,11 @@ class Publisher:
         wrote counts as carried only by packs of its own, also of earlier incarnations: nobody else vouches for it.
         """
         catalog = self._catalog
-        rows = [row for row in self._rows() if not any(is_of(row.path, one) for one in retired)]
+        gone = {one.hex() for one in retired}
+        rows = [row for row in self._rows() if owner_of(row.path) not in gone]
         spans = self._holding.spans()
         mine = self._holding.own(spans.keys())
-        selves = {spans[writer][0] for writer in mine} | {self._seal.replica}
-        own_rows = [row for row in rows if any(is_of(row.path, one) for one in selves)]
+        own_rows = [row for row in rows if owner_of(row.path) in self._selves]
         lacking: dict[bytes, list[Span]] = {}
         single: dict[bytes, list[bytes]] = {}
         for writers, packs in ((mine, own_rows), (spans.keys() - mine, rows)):
@@ -177,9 +180,12 @@ class Publisher:
         return row.state == TAKEN and row.store == self._seal.store and not row.due and level_of(row.path) != KEYS_LEVEL
 
     def cleanse(self, erased: Collection[bytes]) -> Tally:
-        """Replace own packs that hold a body which is erased here (ids), and delete them at once."""
+        """Replace own packs that hold a body which is erased here (ids), and delete them at once.
+
+        Those of earlier incarnations too: no other device would. One that was copied and goes on does the same.
+        """
         self._soil(erased)
-        own = self._own()
+        own = self._own_ever()
         dirty = [row for row in own.values() if row.soiled]
         now = self._catalog.facts.observed
         live = [row for row in dirty if (not row.covered or final(own, row) is None) and row.due <= now]
@@ -189,7 +195,7 @@ class Publisher:
             for group in grouped(same, self._pace.caps[min(level, len(self._pace.caps) - 1)]):
                 tally = tally.plus(self._replace(group, level))
         for path in [row.path for row in dirty]:
-            own = self._own()
+            own = self._own_ever()
             if path in own and own[path].covered and is_safe(own, own[path]):
                 tally = tally.plus(self._delete(own[path]))
         return tally
@@ -203,7 +209,7 @@ class Publisher:
         for envelope in self._holding.get(sorted(fresh)):
             if (link := link_of(envelope.header)) is not None:
                 places.add(link.writer, link.seq, link.seq)
-        for row in soiled(self._own().values(), places):
+        for row in soiled(self._own_ever().values(), places):
             self._catalog.put(row._replace(soiled=True))
         self._catalog.add_erased(fresh)
         self._catalog.flush()
@@ -248,7 +254,8 @@ class Publisher:
         own = self._own()
         for row in deletable(own, self._catalog.facts.observed, self._pace):
             tally = tally.plus(self._delete(row))
-        gone = [row for row in self._rows() if any(is_of(row.path, one) for one in retired) and row.state == TAKEN]
+        owners = {one.hex() for one in retired}
+        gone = [row for row in self._rows() if owner_of(row.path) in owners and row.state == TAKEN]
         if gone:
             kept = [
                 row for row in self._own().values() if not row.soiled and row.path not in {one.path for one in gone}
@@ -286,6 +293,9 @@ class Publisher:
 
     def _rows(self) -> list[Row]:
         return [row for path, row in self._catalog.rows.items() if path in self._present]
+
+    def _own_ever(self) -> dict[str, Row]:
+        return {row.path: row for row in self._rows() if owner_of(row.path) in self._selves}
 
     def _own(self) -> dict[str, Row]:
         return {row.path: row for row in self._rows() if is_of(row.path, self._seal.replica)}

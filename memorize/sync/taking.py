@@ -13,7 +13,7 @@ from memorize.sync.folder import Entry, Folder
 from memorize.sync.intervals import Intervals
 from memorize.sync.pack import Pack, decode
 from memorize.sync.packfile import BAD, NEWER, OTHER, PENDING, UNKNOWN_KEY, BadPack, probe
-from memorize.sync.plan import Pace, is_of, pending_again
+from memorize.sync.plan import Pace, owner_of, pending_again
 from memorize.sync.port import Envelope, Holding, Received
 
 _BATCH_BYTES: Final = 4 * 1024 * 1024
@@ -42,6 +42,7 @@ class Taker:
         folder: Folder,
         catalog: Catalog,
         me: bytes,
+        selves: Collection[str],
         pace: Pace,
         find: Callable[[bytes], bytes | None],
         scope_secret: Callable[[bytes], bytes | None],
@@ -49,16 +50,18 @@ class Taker:
         erased: Collection[bytes] = (),
         by_hand: bool,
     ) -> None:
-        """``find`` and ``scope_secret``: the secret of a store key and of a scope key by its id.
+        """Put the parts together; nothing is read yet.
 
-        ``erased``: ids of events that are erased here; an own pack that holds the body of one is noted as soiled.
-        ``by_hand``: a person waits, so contents that lie elsewhere may be fetched.
+        ``selves``: this replica and its earlier incarnations, in hex. ``find`` and ``scope_secret``: the secret of a
+        store key and of a scope key by its id. ``erased``: ids of events that are erased here; an own pack that holds
+        the body of one is noted as soiled. ``by_hand``: a person waits, so contents that lie elsewhere may be fetched.
         """
         self._by_hand = by_hand
         self._holding = holding
         self._folder = folder
         self._catalog = catalog
         self._me = me
+        self._selves = selves
         self._pace = pace
         self._find = find
         self._scope_secret = scope_secret
@@ -106,7 +109,7 @@ class Taker:
             return Taken(row._replace(state=error.state, why=str(error)), Received())
         row = row._replace(events=pack.events)
         # One that this replica could have made is looked at: it may hold a body that is erased by now.
-        own = is_of(entry.path, self._me) and bool(self._erased)
+        own = bool(self._erased) and owner_of(entry.path) in self._selves
         if not own and self._known(pack.runs):
             return Taken(row._replace(state=TAKEN, why="", runs=pack.runs), Received(known=pack.events), pack.wrapped)
         return self._receive(pack, row)

@@ -689,6 +689,22 @@ class TestErasure:
         settle(b, a)
         assert target not in self._bodies(a)
 
+    def test_packs_of_an_earlier_incarnation_are_cleansed_too(self, pair):
+        """A state directory that was moved is another replica; nobody else will look after what the old one made."""
+        a, b = pair
+        target = a.write("before the move 비밀")[0].id
+        a.sync()
+        a.replica = bytes(15) + b"\x09"
+        a.begin_writer()
+        a.write("after it")
+        settle(a, b)
+        self._erase(b, target)
+        settle(b, a)
+        assert target not in self._bodies(a)
+        c = Machine(a.home.parent, "C", a.path)
+        c.sync()
+        assert equal(a, b, c)
+
     def test_the_replacement_is_there_before_the_old_pack_goes(self, pair, monkeypatch):
         a, b = pair
         target = a.write("x", "y")[0].id
