@@ -145,6 +145,7 @@ class Peering(threading.Thread):
         before, self._stamps = self._stamps, stamps
         if stamps == before:
             return
+        begun = bool(self._mine)
         self._mine = self._mine or tls.fingerprint(meeting.own_certificate(own).der)
         paired = {one.fingerprint: one for one in peers.load(own.home, own.files)}
         now = time.monotonic()
@@ -155,7 +156,7 @@ class Peering(threading.Thread):
                 state.name, state.failed = one.name, 0
                 state.due = now + (_SECOND_S if self._mine > name else 0.0)
             # With other keys everybody begins anew: they are told in the greeting.
-            rekeyed = before[1] is not None and stamps[1] != before[1]
+            rekeyed = begun and stamps[1] != before[1]
             over = [link for link in self._links if link.trusted and (rekeyed or link.peer not in paired)]
         for link in over:
             link.end()
