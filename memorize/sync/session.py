@@ -66,6 +66,7 @@ class Session:
         self.problem: Problem | None = None  # what stood in the way on this side, if anything did
         self.gift = b""  # what the other side gave; to be used only once ``trusted``
         self.trusted = False
+        self.failed = False  # this side has told the other one of an error
         self.turns = 0
         self.asked = False  # the responder has news
         self._role = role
@@ -252,6 +253,7 @@ class Session:
 
     def _fail(self, code: str, text: str, number: int, reason: str) -> list[Frame]:
         self.outcome = self._told(False, reason, code)
+        self.failed = True
         return self._frames([(wire.ERROR, (number, code, text[: wire.TEXT_CHARS_MAX]))])
 
     def _told(self, converged: bool, reason: str = "", code: str = "") -> Outcome:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
-from memorize.limits import PEER_IDLE_S
+from memorize.limits import PEER_IDLE_S, PEER_TURN_BYTES
 from memorize.sync.session import Outcome, Session
 from memorize.sync.wire import Decoder, Frame, Garbled, encode
 
@@ -18,6 +18,9 @@ CHUNK_BYTES: Final = 64 * 1024
 EVERY_S: Final = 60.0
 # Events that come close together travel in one round.
 _PAUSE_S: Final = 0.2
+# Whoever ends a session by an error lets the other side finish its turn, or it would never read the error.
+_LINGER_S: Final = 5.0
+_LINGER_BYTES: Final = 2 * PEER_TURN_BYTES
 
 Progress = Callable[[int, int], None]
 
@@ -159,6 +162,16 @@ class Link:
         elif time.monotonic() > self._end:
             raise TimeoutError
 
+    def linger(self) -> None:
+        """After an error that this side has told: take what is still on its way, for a while, and forget it."""
+        end, room = time.monotonic() + _LINGER_S, _LINGER_BYTES
+        with contextlib.suppress(OSError):
+            while self.session.failed and room > 0 and (left := end - time.monotonic()) > 0:
+                data = self._stream.read(left)
+                if not data:
+                    return
+                room -= len(data)
+
     def _take(self) -> None:
         self._decoder.limit = self.session.frame_bytes_max
         try:
@@ -186,6 +199,7 @@ def run(
             link.send(session.opening())
             while session.outcome is None:
                 link.step()
+        link.linger()
     finally:
         stream.close()
     if session.problem is not None:
@@ -236,6 +250,7 @@ def serve_live(
                 assert session.settled is not None
                 note(session.settled)
                 _rest(link, stream, bell, every_s, is_leaving)
+        link.linger()
     finally:
         stream.close()
     if session.problem is not None:
