@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +46,7 @@ def memory(words: str, **fields: Any) -> dict[str, Any]:
         "sources": (),
         "session": "",
         "review": False,
+        "triggers": (),
         **fields,
     }
 
@@ -98,13 +100,13 @@ def _insert(base: sqlite3.Connection, number: int, one: Mapping[str, Any]) -> No
     )
     values: Sequence[Any] = (
         number, one["id"], b"", one["lamport"], one["recency"], "live", EMPTY, EMPTY, EMPTY, key, one["kind"],
-        one["scope"], one["project"], one["text"], one["importance"], 80, one["trust"], one["branch"], "[]", "[]", "[]",
-        "", "", "", 0, "", one["expires_at"], sources, "",
+        one["scope"], one["project"], one["text"], one["importance"], 80, one["trust"], one["branch"], "[]", "[]",
+        json.dumps(one["triggers"]), "", "", "", 0, "", one["expires_at"], sources, "",
     )  # fmt: skip
     base.execute(f"insert into memories values({','.join('?' * len(values))})", values)
     values = (
         number, one["id"], key, one["scope"], place, place, one["kind"], rank, one["recency"], one["importance"],
-        one["trust"], int(one["pinned"]), 0, one["expires_at"], 0, msgpack.packb([one["id"]]),
+        one["trust"], int(one["pinned"]), 0, one["expires_at"], bool(one["triggers"]), msgpack.packb([one["id"]]),
         msgpack.packb([one["id"]]), sources, disputed, EMPTY, EMPTY, int(one["review"]),
     )  # fmt: skip
     base.execute(f"insert into shown values({','.join('?' * len(values))})", values)
