@@ -137,56 +137,42 @@ class NotWaiting(Problem):
 class CannotErase(Problem):
     """{id} is of the kind {kind}, which cannot be erased: without it the log would mean something else."""
 
-    exit = 17
+    exit = 61
     hint = 'see what it is with "memorize show {id}"; what it names can be erased'
 
 
 class NothingToErase(Problem):
     """Nothing was found that could be erased: {what}. Nothing was changed."""
 
-    exit = 18
+    exit = 62
     hint = 'look with "memorize search" or "memorize log", and "memorize erase --status" for what is gone already'
-
-
-class UnknownProject(Problem):
-    """No project is called {name}, no key begins so, and it is no directory."""
-
-    exit = 19
-    hint = 'run "memorize projects" to see names and keys'
-
-
-class AmbiguousProject(Problem):
-    """{count} projects are meant by {name}: {candidates}."""
-
-    exit = 36
-    hint = 'give more digits of the key; "memorize projects" shows them'
 
 
 class UnknownSession(Problem):
     """No session is called {name}, and none begins so."""
 
-    exit = 37
+    exit = 65
     hint = 'run "memorize sessions --json" to see their names'
 
 
 class AmbiguousSession(Problem):
     """More than one session begins with {name}: {candidates}."""
 
-    exit = 38
+    exit = 66
     hint = "give more of the name of the one you mean"
 
 
 class NotAsked(Problem):
     """An erasure cannot be undone, and there is no terminal to ask at. Nothing was changed."""
 
-    exit = 39
+    exit = 64
     hint = 'look with "--dry-run", then give "--yes"'
 
 
 class NotErased(Problem):
     """The erasure is written down and in force, but the text is not gone from this device yet: {detail}"""
 
-    exit = 43
+    exit = 63
     hint = 'it is tried again with every command; "memorize erase --status" shows how it stands'
 
 
@@ -282,10 +268,17 @@ class UnknownTarget(Problem):
 
 
 class UnknownProject(Problem):
-    """{count} projects are called "{word}", by key, name or directory; it takes exactly one."""
+    """No project is called {name}, no key begins so, and it is no directory of one."""
 
     exit = 43
-    hint = "memorize projects   (shows the keys; their beginning is enough)"
+    hint = 'run "memorize projects" to see names and keys'
+
+
+class AmbiguousProject(Problem):
+    """{count} projects are meant by {name}: {candidates}."""
+
+    exit = 45
+    hint = 'give more digits of the key; "memorize projects" shows them'
 
 
 class NotLinked(Problem):

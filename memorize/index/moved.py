@@ -62,8 +62,13 @@ def _same_repository(place: Place, roots: set[str]) -> bool:
     return bool(root or told.commits or not place.head)
 
 
-def _linked_once(connection: sqlite3.Connection, one: str, other: str) -> bool:
+def links_between(connection: sqlite3.Connection, one: str, other: str) -> list[bytes]:
+    """Return the ids of the links that name both keys, those that were undone too."""
     numbers = [closure.key_number(b"p" + key.encode("utf-8", "surrogatepass")) for key in (one, other)]
-    sql = """select 1 from links a join links b on b.n = a.n join events e on e.n = a.n
-        where a.key = ? and b.key = ? and e.kind = ? limit 1"""
-    return connection.execute(sql, (*numbers, model.PROJECT_LINKED)).fetchone() is not None
+    sql = """select e.id from links a join links b on b.n = a.n join events e on e.n = a.n
+        where a.key = ? and b.key = ? and e.kind = ? order by e.lamport, e.id"""
+    return [bytes(identity) for (identity,) in connection.execute(sql, (*numbers, model.PROJECT_LINKED))]
+
+
+def _linked_once(connection: sqlite3.Connection, one: str, other: str) -> bool:
+    return bool(links_between(connection, one, other))

@@ -203,6 +203,26 @@ class Reader:
             )
         return sorted(found, key=lambda one: (-one.memories, -one.observations, one.key))
 
+    def projects_alike(self) -> dict[str, tuple[str, ...]]:
+        """Map keys of projects to others that are not joined with them though both begin with the same commit.
+
+        A hint for a person: forks and templates share their first commit, too.
+        """
+        sql = """select a.project, b.project from identities a
+            join identities b on b.kind = a.kind and b.value = a.value and b.project <> a.project
+            left join projects p on p.key = a.project left join projects q on q.key = b.project
+            where a.kind = 'root' and coalesce(p.root, a.project) <> coalesce(q.root, b.project) order by 1, 2"""
+        found: dict[str, tuple[str, ...]] = {}
+        with self._guard():
+            for one, other in self.connection.execute(sql):
+                found[one] = (*found.get(one, ()), other)
+        return found
+
+    def links_between(self, one: str, other: str) -> list[bytes]:
+        """Return the ids of the links that name both keys of projects, those that were undone too."""
+        with self._guard():
+            return moved.links_between(self.connection, one, other)
+
     def sessions(self, project: str | None = None, limit: int | None = None) -> list[Session]:
         """Return the sessions of one project or of all, the one that was active last first."""
         connection = self.connection
