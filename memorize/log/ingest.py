@@ -7,7 +7,7 @@ next run finds either the spool file, or the event and the spool file, and (nonc
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from memorize.clock import Clock
@@ -130,12 +130,8 @@ class Ingester:
         Raises Busy when another process ingests for longer than ``wait_s``, CannotRead or CannotWrite when the disk
         fails, IndexAhead when the index must be rebuilt, and whatever the projection raises. Nothing is lost by any.
         """
-        with self._files.lock(f"{self._root}/locks/ingest", wait_s):
-            try:
-                return self._run(limit)
-            except BaseException:
-                self.close()
-                raise
+        with self._alone(wait_s):
+            return self._run(limit)
 
     def receive(self, envelopes: Iterable[Envelope], wait_s: float = LOCK_WAIT_S) -> Received:
         """Take in events that others wrote, or that this one wrote and lost; return when they are durable and indexed.
@@ -144,27 +140,27 @@ class Ingester:
         this replica that nobody here knew give it a new name first. Raises as ``run`` does; what of the events was not
         taken in then is simply given again.
         """
-        total = Received()
+        with self._alone(wait_s):
+            self._recover()
+            return self._door.receive(envelopes, self._identity, self._renew_replica)
+
+    @contextlib.contextmanager
+    def _alone(self, wait_s: float) -> Iterator[None]:
         with self._files.lock(f"{self._root}/locks/ingest", wait_s):
             try:
-                self._recover()
-                for batch in receive.in_batches(envelopes):
-                    found = self._door.sort(batch)
-                    if found.tells_more_of(self._identity.replica):
-                        self._renew_replica()
-                    total = total.plus(self._door.take(found, self._identity))
+                yield
             except BaseException:
                 self.close()
                 raise
-        return total
 
-    def _renew_replica(self) -> None:
+    def _renew_replica(self) -> Identity:
         """Go on under another name, before anything of the old one's is written that could be met again."""
         self.close()
         try:
             self._identity = renew_replica(self._home, self._files, self._clock, self._identity, KNOWN_ELSEWHERE)
         except OSError as error:
             raise CannotWrite(path=str(self._home.identity), detail=error.strerror or str(error)) from error
+        return self._identity
 
     def close(self) -> None:
         """Close the active segment. The next run opens it again."""

@@ -7,7 +7,7 @@ kept like everything else. What does not verify is dropped and counted.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from memorize.clock import Clock
@@ -44,7 +44,7 @@ class _Item(NamedTuple):
     envelope: Envelope
 
 
-class Sorted(NamedTuple):
+class _Sorted(NamedTuple):
     """A batch as it will be written, in order; ``tally`` is what became of all of it. ``new``: not even known yet."""
 
     items: list[_Item]
@@ -82,7 +82,7 @@ def verified(envelope: Envelope) -> Event | None:
 
 
 class Door:
-    """Takes in the events of others. Every method is called under the ingester's lock, after recovery."""
+    """Takes in the events of others, under the ingester's lock and after recovery."""
 
     def __init__(self, home: Home, files: Files, clock: Clock, index: Projection) -> None:
         """Nothing is read or written yet."""
@@ -92,8 +92,25 @@ class Door:
         self._directory = str(home.received)
         self._open: tuple[SegmentHeader, str, int] | None = None  # header, name and size of the file in use
 
-    def sort(self, batch: Sequence[Envelope]) -> Sorted:
-        """Verify a batch and leave out what is known. Raises what the index raises."""
+    def receive(self, envelopes: Iterable[Envelope], identity: Identity, renew: Callable[[], Identity]) -> Received:
+        """Verify, write, sync and index events, batch by batch; return what became of them.
+
+        ``renew`` gives this replica another name; it is called before anything of it is written that nobody here knew.
+        Raises CannotWrite and what the index raises; then the batches before are in.
+        """
+        total = Received()
+        for batch in in_batches(envelopes):
+            found = self._sort(batch)
+            if found.tells_more_of(identity.replica):
+                identity = renew()
+            if found.items:
+                stored, end = self._write(found.items, identity)
+                self._index.apply(stored, end, self._clock.wall_ms())
+            total = total.plus(found.tally)
+        return total
+
+    def _sort(self, batch: Sequence[Envelope]) -> _Sorted:
+        """Verify a batch and leave out what is known."""
         once: dict[bytes, _Item] = {}
         bad = 0
         for envelope in batch:
@@ -116,19 +133,12 @@ class Door:
         items.sort(key=lambda item: item.event.order)
         bodies = sum(item.event.id in known for item in items)
         tally = Received(len(items) - bodies, bodies, len(batch) - bad - len(items), bad, len(refused))
-        return Sorted(items, frozenset(item.event.id for item in items if item.event.id not in known), tally)
+        return _Sorted(items, frozenset(item.event.id for item in items if item.event.id not in known), tally)
 
     @staticmethod
     def _is_wanted(item: _Item, known: Mapping[bytes, bool]) -> bool:
         settled = known.get(item.event.id)
         return settled is None or (not settled and item.envelope.body is not None)
-
-    def take(self, found: Sorted, identity: Identity) -> Received:
-        """Write, sync and index what was sorted out. Raises CannotWrite and what the index raises."""
-        if found.items:
-            stored, end = self._write(found.items, identity)
-            self._index.apply(stored, end, self._clock.wall_ms())
-        return found.tally
 
     def _write(self, items: Sequence[_Item], identity: Identity) -> tuple[list[Stored], dict[str, int]]:
         try:
