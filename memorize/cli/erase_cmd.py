@@ -32,6 +32,7 @@ from memorize.index.related import Going
 from memorize.recall.plain import one_line
 
 _SHOWN: Final = 12
+_KEY_MIN: Final = 4
 # So long another process that is at the same work is waited for.
 _WAIT_S: Final = 60.0
 _WARNING: Final = (
@@ -144,20 +145,19 @@ def _of_session(parts: App, name: str) -> _Choice:
     return _Choice(related.of_session(connection, found[0]), f"session {found[0]}", personal=True)
 
 
-def _project(parts: App, named: str) -> str:
-    """Return the key of the project that is meant."""
+def _project(parts: App, word: str) -> str:
+    """Return the key of the project that is meant, by name, by the beginning of its key, or by a directory."""
     known = parts.reader().projects()
-    by_name = [one.key for one in known if named in (one.name, one.key)]
-    found = by_name or [one.key for one in known if len(named) >= 4 and one.key.startswith(named.lower())]
-    roots = {one.root for one in known if one.key in found}
-    if len(roots) > 1:
-        candidates = ", ".join(key[:12] for key in found[:5])
-        raise AmbiguousProject(name=named, count=len(roots), candidates=candidates)
-    if found:
-        return found[0]
-    if not Path(named).is_dir():
-        raise UnknownProject(name=named)
-    return parts.place(named).project
+    found = [one for one in known if word in (one.name, one.key)]
+    found = found or [one for one in known if len(word) >= _KEY_MIN and one.key.startswith(word.lower())]
+    if not found and Path(word).is_dir():
+        return parts.place(word).project
+    if not found:
+        raise UnknownProject(name=word)
+    if len({one.root for one in found}) > 1:
+        candidates = ", ".join(one.key[:12] for one in found[:5])
+        raise AmbiguousProject(name=word, count=len(found), candidates=candidates)
+    return found[0].key
 
 
 # -- showing and asking -----------------------------------------------------------------------------------------------

@@ -56,22 +56,25 @@ def command(
 
 def _list(parts: App, all_projects: bool, directory: str, as_json: bool) -> None:
     query = parts.query()
+    gone = parts.reader(drain=False).erased()
     rows = query.waiting(None if all_projects else query.family(parts.place(directory).project))
     if as_json:
-        listing(({**as_item(row), "reasons": list(_why(row))} for row in rows), len(rows))
+        listing(({**as_item(row), "reasons": list(_why(row, gone))} for row in rows), len(rows))
         return
     rivals = query.rivals([row.id for row in rows])
     for row in rows:
         say(as_line(row, rivals))
-        say(f"        {', '.join(_why(row))}")
+        say(f"        {', '.join(_why(row, gone))}")
     tell(f"{len(rows)} waiting." if rows else "Nothing waits for review.")
     if rows:
         tell("memorize show ID  |  memorize review accept ID...  |  memorize review reject ID...")
 
 
-def _why(row: Row) -> tuple[str, ...]:
-    """Return why it waits, as phrases."""
+def _why(row: Row, gone: frozenset[bytes]) -> tuple[str, ...]:
+    """Return why it waits, as phrases. ``gone``: what is erased."""
     found = reasons(row.text, row.trust, row.kind)
+    if gone.intersection(row.sources):
+        return (*found, "was taken from something that was erased")
     if row.trust == "external":
         return (*found, "comes only from a tool, a file or a page")
     return found or ("binds, but is not clearly in your words",)
@@ -102,7 +105,10 @@ def _accept(parts: App, group: Group) -> dict[str, Any]:
         expires_at=group.expires_at,
         **{name: known[name] for name in _MORE if name in known},
     )
-    new = parts.append(edited({**payload, "sources": list(group.sources)}, group.members))[0]
+    # What cites something erased waits for review: accepted, it stands by itself.
+    gone = parts.reader().erased()
+    sources = [source for source in group.sources if source not in gone]
+    new = parts.append(edited({**payload, "sources": sources}, group.members))[0]
     return {"done": "accepted", "id": new, "replaces": group.id, **parts.group(new).shown()}
 
 
