@@ -30,6 +30,8 @@ from memorize.sync.targets import FOLDER, Target
 
 WAIT_S: Final = 60.0
 _BYTES_MAX: Final = 1 << 20
+# A round goes on while one place brings what another lacks, and while an erasure is being acknowledged.
+_PASSES: Final = 4
 # States of files that are ours to take in one day, and how to say so.
 _UNSETTLED: Final = {
     PENDING: "{} not come whole yet",
@@ -120,22 +122,32 @@ class Syncing:
 
         Raises Busy when another process syncs for so long, and what keeps this device from syncing at all.
         """
-        told = progress or (lambda *_: None)
+        told, places = progress or (lambda *_: None), list(chosen)
+        sums: dict[Target, Round] = {}
         with Lock(self._store.home.locks / "sync", wait_s):
             self._store.reader()  # takes in what waits in the spool
-            done = [self._round(target, told, by_hand=by_hand) for target in chosen]
-            held = self._store.reader(drain=False).digest()[0]
-            done = [one._replace(set=held) for one in done]
-            self._note(done)
-            self._store.after_sync()
-        return done
+            for _ in range(_PASSES):
+                done = [self._round(target, told, by_hand=by_hand) for target in places]
+                held = self._held()
+                sums |= {one.target: _sum(sums.get(one.target), one)._replace(set=held) for one in done}
+                self._note(list(sums.values()))
+                self._store.after_sync()
+                # What one place brought is for the others, too, and so is what was said of it.
+                brought = len(places) > 1 and any(one.received for one in done)
+                if not brought and self._held() == held:
+                    break
+        return [sums[target] for target in places]
+
+    def _held(self) -> str:
+        return self._store.reader(drain=False).digest()[0]
 
     def _round(self, target: Target, progress: Progress, *, by_hand: bool) -> Round:
         now = self._store.clock.wall_ms()
         try:
             if target.kind == FOLDER:
                 report = self._sync_folder(target, progress, by_hand=by_hand)
-                return _of_folder(target, report, keeping.keyring(self._store).stores, now)
+                done = _of_folder(target, report, keeping.keyring(self._store).stores, now)
+                return _with_bare(done, len(self._store.holding.wanted()))
             return _of_peer(target, self._sync_peer(target, progress, by_hand=by_hand), now)
         except Problem as problem:
             return Round(target, settled=False, reason=f"{problem} ({problem.remedy()})", at_ms=now)
@@ -242,6 +254,23 @@ def _of_folder(target: Target, report: FolderReport, stores: Collection[bytes], 
         foreign=len(report.reasons) - len(ours),
         at_ms=now,
     )
+
+
+def _sum(before: Round | None, now: Round) -> Round:
+    """Return two passes of one round as one: how it stands after the second, and what both moved."""
+    if before is None:
+        return now
+    names = ("sent", "received", "files", "bad")
+    return now._replace(**{name: getattr(before, name) + getattr(now, name) for name in names})
+
+
+def _with_bare(done: Round, bare: int) -> Round:
+    """Tell of events whose body nobody here can read: then the sets differ, though every pack was taken in."""
+    if not bare or done.reason:
+        return done
+    words = f"{counted(bare, 'event')} came without the text, under the key of a project that is not held here"
+    remedy = '"memorize key export" on a device that has it, "memorize key import" here'
+    return done._replace(settled=False, reason=f"{words}: {remedy}")
 
 
 def _store(path: str) -> bytes:
