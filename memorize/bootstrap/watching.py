@@ -58,7 +58,7 @@ class Watch:
         return Said(rules, tuple(notices))
 
     def _rules(self, query: Query, intent: Intent, place: Place, roots: tuple[str, ...], now: int) -> Context:
-        if not query.triggers(now):
+        if not query.triggered(None, now):
             return _NOTHING
         actions = [f"{EDIT}{target.path}" for target in intent.targets]
         if intent.command:
@@ -131,7 +131,8 @@ def at_work(store: Store, view: Reader, keys: Collection[str] | None, now: int, 
 
 def needles_of(store: Store, view: Reader) -> tuple[bytes, ...]:
     """Return what the hook looks for when it has no daemon to ask: what the rules of all projects may fire by."""
-    triggers = Query(view.connection).triggers(store.clock.wall_ms())
+    rules = Query(view.connection).triggered(None, store.clock.wall_ms())
+    triggers = {name for _, names in rules for name in names}
     own: dict[str, tuple[str, ...]] = {}
     aliases: set[str] = set()
     for spot in briefs.spots(view.connection, store.device())[:_PLACES_MAX] if triggers else ():

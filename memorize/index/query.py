@@ -178,11 +178,15 @@ class Query:
 
     # Memories by rank.
 
-    def leading(self, root: str, kind: str, now_ms: int, limit: int) -> list[Candidate]:
-        """Return the memories of one kind of a project (root; "" = personal) by importance x recency, best first."""
+    def leading(self, root: str, kind: str, now_ms: int, limit: int, *, free: bool = False) -> list[Candidate]:
+        """Return the memories of one kind of a project (root; "" = personal) by importance x recency, best first.
+
+        ``free``: only those that no action brings up.
+        """
+        also = "and not has_triggers " if free else ""
         sql = (
             "select n, id, importance, recency_ms from shown where project_root = ? and kind = ? and not review "
-            "and (expires_at is null or expires_at > ?) order by rank desc, id desc limit ?"
+            f"{also}and (expires_at is null or expires_at > ?) order by rank desc, id desc limit ?"
         )
         return [Candidate(*found) for found in self._db.execute(sql, (root, kind, now_ms, limit))]
 
@@ -191,10 +195,6 @@ class Query:
         docs = [one.doc for root in projects for one in self.leading(root, kind, now_ms, limit)]
         found = {row.doc: row for row in self.documents(MEMORIES, docs)}
         return [found[doc] for doc in docs]
-
-    def personal(self, kind: str, now_ms: int, limit: int) -> list[Row]:
-        """Return the person's own memories of one kind, whatever the project, best first."""
-        return self.standing([""], kind, now_ms, limit)
 
     def pinned(self, projects: Sequence[str], now_ms: int, limit: int) -> list[Row]:
         """Return the pinned memories of these projects and the personal ones."""
@@ -216,9 +216,10 @@ class Query:
         found = self._db.execute(sql, (*values, now_ms))
         return [(_row(values[:-1]), tuple(json.loads(values[-1]))) for values in found]
 
-    def triggers(self, now_ms: int) -> tuple[str, ...]:
-        """Return every trigger that a memory of any project has."""
-        return tuple(sorted({name for _, names in self.triggered(None, now_ms) for name in names}))
+    def bound(self, identities: Iterable[bytes]) -> frozenset[bytes]:
+        """Return those of these shown memories that an action brings up."""
+        sql = "select 1 from memories m join shown s on s.n = m.n where m.id = ? and s.has_triggers"
+        return frozenset(identity for identity in identities if self._db.execute(sql, (identity,)).fetchone())
 
     def latest(self, projects: Sequence[str], now_ms: int, limit: int) -> list[Row]:
         """Return the newest summaries and progress notes of these projects, newest first."""

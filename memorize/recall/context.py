@@ -1,8 +1,9 @@
 """What the next session is told at its start.
 
 Without a query relevance is 1 and nothing is silenced: the standing facts by importance and recency, the latest
-episodes, then what fits the branch, the files and the open work. Every query runs along an index of the projection,
-so the cost does not grow with the number of memories.
+episodes, then what fits the branch, the files and the open work. What an action brings up (a rule with triggers) waits
+for that action, unless it is pinned. Every query runs along an index of the projection, so the cost does not grow with
+the number of memories.
 """
 
 from __future__ import annotations
@@ -109,7 +110,9 @@ def build_context(
     files = situation.files or query.recent_files(projects, _FILES_MAX)
     wanted = _question(situation._replace(files=files), [pick.row.text for pick in episodes[:1]])
     hits = related(query, wanted, projects, now_ms, limits.HITS_MAX + len(taken), weights) if wanted else []
-    fresh = [hit for hit in hits if hit.row.id not in taken and hit.row.id not in situation.delivered]
+    bound = query.bound(hit.row.id for hit in hits)
+    seen = taken | bound | situation.delivered
+    fresh = [hit for hit in hits if hit.row.id not in seen]
     picks += [_Pick(hit.row, HIT, hit.score) for hit in fresh[: limits.HITS_MAX]]
     blocks = _Blocks(query, situation, now_ms, weights).make(picks, episodes)
     text, placed, cost = compose(blocks, _frame(situation), tokens, octets)
@@ -123,9 +126,9 @@ def _standing(
     most = limits.STANDING_ITEMS_MAX
     pinned = [row for row in query.pinned(projects, now_ms, most) if row.id not in without]
     pinned_ids = {row.id for row in pinned}
-    lists = [query.leading(root, kind, now_ms, most + len(without)) for root in projects for kind in _KINDS]
+    lists = [query.leading(root, kind, now_ms, most + len(without), free=True) for root in projects for kind in _KINDS]
     few = _PERSONAL_MAX + len(without)
-    lists.append([one for kind in _KINDS for one in query.leading("", kind, now_ms, few)])
+    lists.append([one for kind in _KINDS for one in query.leading("", kind, now_ms, few, free=True)])
     ranked: list[tuple[bool, float, bytes, int]] = []
     for found in lists:
         fresh = [one for one in found if one.id not in without and one.id not in pinned_ids]

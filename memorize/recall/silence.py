@@ -23,9 +23,14 @@ def answers(
     delivered: Collection[bytes] = (),
     weights: Weights = DEFAULT,
 ) -> list[Hit]:
-    """Return at most three memories that a prompt is about; ``delivered`` ones were said in this session already."""
+    """Return at most three memories that a prompt is about; ``delivered`` ones were said in this session already.
+
+    A rule that an action brings up is said before that action, not at a prompt that speaks of it.
+    """
     if not prompt.strip():
         return []
     most = ANSWERS_MAX + len(delivered)
     found = search(query, prompt, projects, model.SCOPES, now_ms, most, floor=COVERAGE_MIN, weights=weights)
-    return [hit for hit in found.hits if hit.score.fit and hit.row.id not in delivered][:ANSWERS_MAX]
+    fits = [hit for hit in found.hits if hit.score.fit and hit.row.id not in delivered]
+    bound = query.bound(hit.row.id for hit in fits)
+    return [hit for hit in fits if hit.row.id not in bound][:ANSWERS_MAX]

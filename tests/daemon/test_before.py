@@ -312,3 +312,14 @@ def test_the_words_that_the_hook_looks_for_go_with_the_last_rule(place: Place) -
         parts.append([Draft("memory.retracted", {"reason": ""}, deps=(identity,))])
         parts.changed("project", parts.place(str(place.project)).project)
     assert not (place.home.hook / "triggers").exists()
+
+
+def test_a_rule_for_an_action_is_told_before_it_and_nowhere_else(place: Place) -> None:
+    remember(place, RULE, "git-commit")
+    remember(place, "Answers are in Korean, 주석은 영어로.")
+    place.serve()
+    start = place.told("SessionStart", "s", source="startup")
+    assert "Answers are in Korean" in start
+    assert RULE not in start
+    assert RULE not in place.ask("UserPromptSubmit", "s", prompt=f"What of this: {RULE}?")
+    assert RULE in told(place, "s", "Bash", run("git commit"))
