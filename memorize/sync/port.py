@@ -81,7 +81,7 @@ class Holding(Protocol):
         ...
 
     def of_spans(self, spans: Sequence[Span]) -> Iterator[Envelope]:
-        """Return the events in these runs, twins included, in the order of (lamport, id) within each run."""
+        """Return the events in these runs, twins included, run by run: by number, then by (lamport, id)."""
         ...
 
     def get(self, ids: Iterable[bytes]) -> Iterator[Envelope]:

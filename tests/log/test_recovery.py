@@ -330,3 +330,22 @@ def test_a_place_that_only_a_damaged_index_names_cuts_nothing_off(tmp_path: Path
         with pytest.raises(IndexDamaged):
             ingester(home, wrong).run()
         assert path.read_bytes() == whole
+
+
+def test_a_segment_that_another_process_wrote_anew_is_gone_on_with_in_its_place(
+    home: Home, index: MemoryProjection
+) -> None:
+    work = ingester(home, index, clock=CLOCK)
+    put_capture(home, "claude", "Stop", "먼저".encode(), CLOCK)
+    work.run()
+    (path,) = segments(home)
+    beside = path.with_suffix(".mzs.new")
+    beside.write_bytes(path.read_bytes())
+    beside.replace(path)
+    put_capture(home, "claude", "Stop", b"danach", CLOCK)
+    work.run()
+    assert len(segments(home)) == 1
+    assert [event.payload["text"] for event in events_on_disk([path]) if event.payload and "text" in event.payload] == [
+        "먼저",
+        "danach",
+    ]
