@@ -134,7 +134,7 @@ class Syncing:
                 self._store.after_sync()
                 # What one place brought is for the others, too, and so is what was said of it.
                 brought = len(places) > 1 and any(one.received for one in done)
-                if not brought and self._held() == held:
+                if not brought and self._held() == held and self.packs_clean():
                     break
         return [sums[target] for target in places]
 
