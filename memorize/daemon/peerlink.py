@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from memorize.bootstrap import App, keeping, meeting
 from memorize.errors import Problem
-from memorize.log.identity import peek, renew_replica
 from memorize.sync import peer, tls
 from memorize.sync.handshake import Role
 from memorize.sync.peers import Address, Peer
@@ -143,7 +142,6 @@ class _Told:
         fresh = settled.received > self._received
         self._sent, self._received = settled.sent, settled.received
         self._take_keys()
-        self._renew(settled.ahead)
         if fresh:
             # What somebody else brought is told to the next session, too.
             self._app.refresh_briefs(force=False, drain=False)
@@ -156,14 +154,6 @@ class _Told:
             return
         self._given = given
         keeping.update(self._app, lambda ring: adopt(ring, given))
-
-    def _renew(self, ahead: frozenset[bytes]) -> None:
-        """Become another replica when a peer knows more of the own writer: this one was restored, or has a twin."""
-        app = self._app
-        found = peek(app.home, app.files)
-        if found is not None and found.writer in ahead:
-            why = "a paired device knows more of this replica than it does itself"
-            app.renamed(renew_replica(app.home, app.files, app.clock, found, why))
 
 
 def _connected(place: Address) -> socket.socket:
