@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from memorize import model
 from memorize.errors import CannotRead, IndexBusy
+from memorize.fold import keys
 from memorize.index import schema
-from memorize.index.closure import chunks
+from memorize.index.closure import chunks, key_number
 from memorize.index.erasures import Spot
 from memorize.index.projector import transaction
 from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, malformed
@@ -37,13 +38,25 @@ def forget(path: Path, root: Path, found: Sequence[Spot], busy_s: float = schema
     Raises IndexMissing, IndexDamaged, Busy or CannotWrite; then nothing was changed.
     """
     with schema.guard(path), closing(schema.open_write(path, busy_s)) as connection, transaction(connection):
-        numbers = [spot.n for spot in found]
-        for chunk in chunks(numbers):
+        _unlink(connection, root, found)
+        for chunk in chunks([spot.n for spot in found]):
             connection.execute(f"delete from judged where n in ({chunk})")
             connection.execute(f"update events set session = '', project = '' where n in ({chunk})")
         _tell_sessions(connection, root, sorted({spot.session for spot in found} - {""}))
         if any(spot.kind == model.PROJECT_SEEN for spot in found):
             _tell_projects(connection, root)
+
+
+def _unlink(connection: sqlite3.Connection, root: Path, found: Sequence[Spot]) -> None:
+    """Take out the keys that were made of bodies: one of a text tells whoever guesses the text."""
+    for spot in found:
+        if spot.kind not in FOLDABLE:
+            continue
+        with suppress(Bad, CannotRead):
+            event = read_event(root / spot.file, spot.offset, spot.length)
+            made, bare = (set(map(key_number, keys(one))) for one in (event, event._replace(payload=None)))
+            gone = [(key, spot.n) for key in made - bare]
+            connection.executemany("delete from links where key = ? and n = ?", gone)
 
 
 def _tell_sessions(connection: sqlite3.Connection, root: Path, sessions: Sequence[str]) -> None:
