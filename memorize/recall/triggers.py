@@ -30,6 +30,8 @@ _OWN_MAX: Final = 64
 _OWN_COMMANDS_MAX: Final = 16
 _ALIASES_MAX: Final = 10
 _NAME: Final = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
+# One between names, as on Windows; before a sign of a glob it takes that sign's meaning away.
+_BACKSLASH: Final = re.compile(r"\\(?![*?\[\]{}!\\])")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_OWN: Final[Own] = MappingProxyType({})
 
@@ -69,7 +71,7 @@ def normal_name(text: str) -> str:
     """
     text = unicodedata.normalize("NFC", text).strip()
     if text[: len(EDIT)].lower() == EDIT:
-        return EDIT + text[len(EDIT) :].strip().replace("\\", "/").removeprefix("./")
+        return EDIT + _BACKSLASH.sub("/", text[len(EDIT) :].strip()).removeprefix("./")
     return "-".join(text.lower().split())
 
 

@@ -312,8 +312,8 @@ class _Cmd(_Reading):
         self.end_word(part)
         width = 2 if self.text.startswith(">>", self.at) else 1
         copies = self.text.startswith("&", self.at + width)
+        part.target = self.text[self.at] == ">" and not copies
         self.at += width + (2 if copies else 0)
-        part.target = self.text[self.at - 1] == ">"
 
     def trimmed(self, words: list[Word]) -> list[Word]:
         """Return the words behind ``if`` and its condition, ``else``, ``do`` and ``call``."""

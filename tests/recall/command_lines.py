@@ -24,7 +24,8 @@ OWN: Final = {
     "배포": ("kustomize build",),
 }
 
-# The table of the first matcher of this kind; later decisions: 20 and 22 have triggers of their own, all segments count.
+# The table of the first matcher of this kind, with what was decided later: pushes and merges have triggers of their
+# own, and every segment counts.
 FIRST: Final = (
     ("git-commit", 'git commit -m "fix: something"'),
     ("git-commit", 'git -c commit.gpgsign=false commit -q -m "x"'),
