@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -172,13 +172,13 @@ class Machine:
             "STANDIN_KEY": "no-key-at-all",
         }
 
-    def run(self, *words: str, status: int = 0) -> str:
+    def run(self, *words: str, status: int = 0, given: str = "") -> str:
         """Run a program in the project, on loopback only; return what it printed."""
         done = subprocess.run(
             [*self.prefix, *words],
             cwd=self.project,
             env=self.environ(),
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -187,13 +187,13 @@ class Machine:
         assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def memorize(self, *words: str) -> str:
+    def memorize(self, *words: str, given: str = "") -> str:
         """Run a verb: of the wheel where there is one, else of the checkout."""
         wheel = Path(os.environ.get("MEMORIZE_WHEEL_VENV", "/nonexistent")) / "bin" / "memorize"
         if wheel.exists():
-            return self.run(str(wheel), *words)
+            return self.run(str(wheel), *words, given=given)
         code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from memorize.cli.main import main; main()"
-        return self.run(sys.executable, "-c", code, *words)
+        return self.run(sys.executable, "-c", code, *words, given=given)
 
     def gets(self, *words: str) -> Any:
         return json.loads(self.memorize(*words, "--json"))
@@ -217,15 +217,51 @@ class Machine:
         others: Sequence[Mapping[str, Any]] = (),
     ) -> list[dict[str, Any]]:
         """Run an agent once with this prompt and these answers of the model; return what the model was asked."""
+        name = self._scripted(agent, prompt, turns, others)
+        self.run(*command(agent, prompt))
+        return self.heard(name)
+
+    @contextmanager
+    def at(self, project: Path, state: Path | None = None) -> Iterator[None]:
+        """Work in another checkout, and on another device with a state directory of its own."""
+        before = self.project, self.state
+        self.project, self.state = project, state or self.state
+        try:
+            yield
+        finally:
+            self.project, self.state = before
+
+    @contextmanager
+    def playing(self, agent: str, prompt: str, turns: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+        """Have an agent run beside what is done inside; a turn that waits ``until`` a file is there lets it end."""
+        self._scripted(agent, prompt, turns, ())
+        process = subprocess.Popen(
+            [*self.prefix, *command(agent, prompt)],
+            cwd=self.project,
+            env=self.environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()
+            process.wait(PATIENCE_S)
+
+    def _scripted(
+        self, agent: str, prompt: str, turns: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]
+    ) -> str:
+        """Let the model follow these turns from now on; return the name of the script."""
         if agent not in self.programs:
             pytest.skip(f"there is no {agent} for this machine")
         name = f"{agent}: {prompt}"
         self.script({"name": name, "turns": list(turns), "others": list(others)})
-        if agent == "claude":
-            self.run("claude", "-p", prompt, "--output-format", "json", "--dangerously-skip-permissions")
-        else:
-            flags = ("--json", "-s", "danger-full-access", "--dangerously-bypass-hook-trust")
-            self.run("codex", "exec", *flags, prompt)
+        return name
+
+    def heard(self, name: str) -> list[dict[str, Any]]:
+        """Return what the model was asked while it followed a script."""
         lines = (self.model / "requests.jsonl").read_text("utf-8").splitlines()
         return [one["body"] for one in map(json.loads, lines) if one["script"] == name and one["body"].get("tools")]
 
@@ -234,6 +270,13 @@ class Machine:
         lines = (self.model / "requests.jsonl").read_text("utf-8").splitlines()
         bodies = [one["body"] for one in map(json.loads, lines)]
         return [body for body in bodies if any(text in said for said in told(body))]
+
+
+def command(agent: str, prompt: str) -> list[str]:
+    """Return the command line that runs an agent once."""
+    if agent == "claude":
+        return ["claude", "-p", prompt, "--output-format", "json", "--dangerously-skip-permissions"]
+    return ["codex", "exec", "--json", "-s", "danger-full-access", "--dangerously-bypass-hook-trust", prompt]
 
 
 def shell(agent: str, command: str) -> list[object]:

@@ -5,7 +5,8 @@ read at every request, ``{"name": ..., "turns": [...]}``, and begins anew when i
 a line a request. Turns answer the requests that offer tools; any other is answered "ok".
 
 ``"others": [{"when": text, "turn": {...}}]`` in the script is asked first: a request that says ``text`` anywhere gets
-that turn, each time. A turn may also be ``{"status": 429, "error": {...}}``, or take ``"wait_s"`` before it answers.
+that turn, each time. A turn may also be ``{"status": 429, "error": {...}}``, or take ``"wait_s"`` before it answers, or
+wait ``"until"`` there is a file of that name in FOLDER.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ class Handler(BaseHTTPRequestHandler):
             turn = self.server.script.next(body)
             self.server.script.note(path, body)
             time.sleep(turn.get("wait_s", 0))
+            while "until" in turn and not (self.server.script.folder / turn["until"]).exists():
+                time.sleep(0.05)
             if "status" in turn:
                 self._whole(turn["error"], turn["status"])
                 return
