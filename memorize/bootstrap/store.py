@@ -157,6 +157,10 @@ class Store:
         self.intake.begin()
         return self._ingester.run(limit, wait_s)
 
+    def greet(self, wait_s: float = 5.0) -> None:
+        """Have this device be known by other ones although it has nothing to tell yet. Raises as ``ingest``."""
+        self._mending(partial(self._ingester.greet, wait_s), wait_s)
+
     def receive(self, envelopes: Iterable[Envelope], wait_s: float = 30.0) -> Received:
         """Take in events of other replicas, in batches; return when all of them are durable and indexed.
 

@@ -126,6 +126,7 @@ class Syncing:
         sums: dict[Target, Round] = {}
         with Lock(self._store.home.locks / "sync", wait_s):
             self._store.reader()  # takes in what waits in the spool
+            self._store.greet()
             for _ in range(_PASSES):
                 done = [self._round(target, told, by_hand=by_hand) for target in places]
                 held = self._held()

@@ -17,7 +17,6 @@ from memorize.log import receive
 from memorize.log.aside import set_aside
 from memorize.log.chain import Chain, Link, Origin, greeting
 from memorize.log.files import Files
-from memorize.log.frames import Damage
 from memorize.log.identity import (
     KNOWN_ELSEWHERE,
     Identity,
@@ -30,6 +29,7 @@ from memorize.log.identity import (
 from memorize.log.projection import Projection as Projection
 from memorize.log.recovery import Recovered, Recovery
 from memorize.log.redact import redact_value
+from memorize.log.report import IngestReport as IngestReport
 from memorize.log.segments import HEADER_BYTES, SEGMENTS, SegmentWriter, fresh_header
 from memorize.log.spool import (
     BATCH,
@@ -49,26 +49,6 @@ LOCK_WAIT_S: Final = 5.0
 LISTED_MAX: Final = 16_384  # names kept from one limited run to the next, 2.5 MB
 
 Normalise = Callable[[Capture], Sequence[Draft]]
-
-
-class IngestReport(NamedTuple):
-    """What a run did.
-
-    ``files``: spool files that are done with. ``events``: events written. ``known``: drafts that were in the log
-    already. ``bad``: files set aside. ``unread``: files that could not be read now and stay. ``left``: files still in
-    the spool, at least. ``recovered``: events indexed that an earlier run had written. ``damages``: (file, damage) met
-    in what was read. ``unreadable``: received files that gave an input error.
-    """
-
-    files: int = 0
-    events: int = 0
-    known: int = 0
-    bad: int = 0
-    unread: int = 0
-    left: int = 0
-    recovered: int = 0
-    damages: tuple[tuple[str, Damage], ...] = ()
-    unreadable: tuple[str, ...] = ()
 
 
 class _Item(NamedTuple):
@@ -143,6 +123,12 @@ class Ingester:
         with self._alone(wait_s):
             self._recover()
             return self._door.receive(envelopes, self._identity, self._renew_replica)
+
+    def greet(self, wait_s: float = LOCK_WAIT_S) -> None:
+        """Write the greeting of a replica that has written nothing yet: other devices hear of it. Raises as ``run``."""
+        with self._alone(wait_s):
+            self._recover()
+            self._append([], _Tally(), greet=True)
 
     @contextlib.contextmanager
     def _alone(self, wait_s: float) -> Iterator[None]:
@@ -290,7 +276,7 @@ class Ingester:
             wall = min(wall, self._files.modified_ms(f"{self._new}/{name}"))
         return Origin(nonce, b"", min(mono, 2**63 - 1), max(0, wall))
 
-    def _append(self, items: Sequence[_Item], tally: _Tally) -> list[str]:
+    def _append(self, items: Sequence[_Item], tally: _Tally, *, greet: bool = False) -> list[str]:
         """Write the events of the items and index them; return the names of the files that are done."""
         ids: dict[bytes, dict[int, bytes]] = {}
         replica = self._identity.replica
@@ -299,7 +285,8 @@ class Ingester:
             ids.setdefault(nonce, {})[ordinal] = identity
         if replica in ids:
             self._greeted = replica
-        if any(draft.ordinal not in ids.get(item.origin.nonce, ()) for item in items for draft in item.drafts):
+        new = any(draft.ordinal not in ids.get(item.origin.nonce, ()) for item in items for draft in item.drafts)
+        if new or (greet and self._greeted != replica):
             written = self._write(items, ids)
         else:
             written = _Written([], [item.name for item in items], [])
@@ -345,7 +332,7 @@ class Ingester:
                 continue
             done.append(item.name)
         done = done[len(hello) :]
-        if len(pairs) == len(hello):
+        if len(pairs) == len(hello) and items:
             self._chain.link = before
             return _Written([], done, bad)
         offset = active.append(b"".join(frame for _, frame in pairs))

@@ -115,7 +115,33 @@ def test_what_was_wiped_from_the_folder_is_handed_out_again(devices: Devices) ->
     devices.rounds("a", "b")
     assert devices.files()
     devices.share("a", "c")
-    devices.rounds("c")
+    devices.rounds("c", "a", "b")
+    assert len(devices.digests("a", "b", "c")) == 1
+
+
+def test_a_device_that_has_nothing_to_tell_is_known_to_the_others(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "조용한 기계")
+    devices.rounds("a", "조용한 기계", "a")
+    names = {one["name"] for one in devices.at("a").gets("sync", "status")["devices"]}
+    assert names == {"a", "조용한 기계"}
+
+
+def test_an_erasure_is_carried_out_and_acknowledged_everywhere(devices: Devices) -> None:
+    devices.at("a").remembers("고객 홍길동의 주소")
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b", "c")
+    devices.rounds("a", "b", "c")
+    assert devices.at("b").types("erase", "--matching", "홍길동", "--yes").code == 0
+    devices.rounds("b", "a", "c", "b")
+    status = devices.at("b").gets("erase", "--status")
+    assert {one["name"]: one["open"] for one in status["items"]} == {"a": [], "b": [], "c": []}
+    word = "홍길동".encode()
+    for name in ("a", "b", "c"):
+        lying = [path for path in devices.home(name).root.rglob("*") if path.is_file() and word in path.read_bytes()]
+        assert lying == []
+        assert devices.at(name).types("verify", "--deep").code == 0
+    devices.rounds("a", "b", "c")
     assert len(devices.digests("a", "b", "c")) == 1
 
 
