@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,3 +131,39 @@ def test_of_a_rule_that_was_corrected_only_the_new_text_is_told_and_history_has_
     story = machine.memorize("history", new)
     assert RULE in story
     assert NEWER in story
+
+
+def test_after_one_sync_an_agent_on_another_device_is_warned_and_told_how_old_the_news_is(
+    machine: Machine, tmp_path: Path
+) -> None:
+    begun(machine)
+    carried, clone = tmp_path / "carried", machine.project.with_name("클론")
+    carried.mkdir()
+    machine.run("git", "clone", "-q", str(machine.project), str(clone))
+    other = machine.state.with_name("memorize-2")
+    line = machine.memorize("key", "export")
+    machine.memorize("sync", "add", "folder", str(carried))
+    with machine.at(clone, other):
+        begun(machine)
+        machine.memorize("key", "import", given=line)
+        machine.memorize("sync", "add", "folder", str(carried))
+    ends = {"say": "끝", "until": "the second device is done"}
+    try:
+        with machine.playing("claude", "Write it.", [{"call": writes("claude", "장바구니.ts", "하나")}, ends]):
+            until(lambda: edited(machine, "장바구니.ts"), "the first edit")
+            machine.memorize("sync")
+            time.sleep(2)  # news that are younger are of this moment
+            with machine.at(clone, other):
+                machine.memorize("sync")
+                turns = [{"call": writes("claude", "장바구니.ts", "둘")}, {"say": "끝"}]
+                requests = played(machine, "claude", "Write it too.", turns, "Warning: ")
+            (machine.model / "the second device is done").touch()
+        [place] = warned(requests[1], "장바구니.ts")
+        text = told(requests[1])[place]
+        assert 'a session on device "' in text
+        assert "; last news from there " in text
+        assert "whether to sync" in text
+        assert 'device "' in "".join(told(requests[0]))
+    finally:
+        with machine.at(clone, other):
+            machine.memorize("daemon", "stop")
