@@ -20,7 +20,7 @@ from typing import Any
 from bench.timing import Row, heads, say, text
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-NAMES = ("hook", "ingest", "search", "start", "rebuild", "peers")
+NAMES = ("hook", "ingest", "search", "start", "rebuild", "peers", "folder")
 _SIZED = {
     "quick": {
         "hook": "--rounds 3 --files 50 --events 60",
@@ -29,6 +29,7 @@ _SIZED = {
         "start": "--sizes 40 --rounds 2",
         "rebuild": "--size 100",
         "peers": "--events 5000 --differences 40 --first 200",
+        "folder": "--events 300 --each 20",
     },
     "full": {"rebuild": "--size 1000000"},
     "": {},

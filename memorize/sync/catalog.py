@@ -32,8 +32,8 @@ class Row(NamedTuple):
 
     ``state``: TAKEN or one of ``pack``'s; ``why`` in words. ``key``: id of the key that it names. ``number`` grows with
     each file that is met. ``tries`` and ``due``: when to read it again. ``covered``: path of the own pack that holds
-    everything that is in this own one, ``since`` when. ``soiled``: it may hold a body that is erased here. ``missing``:
-    scope keys that were not held.
+    everything that is in this own one, ``since`` when. ``soiled``: it may hold a body that is erased here, or one that
+    nobody can read any more. ``missing``: scope keys that were not held. ``scopes``: all under which bodies in it are.
     """
 
     path: str
@@ -52,6 +52,7 @@ class Row(NamedTuple):
     covered: str = ""
     since: int = 0
     soiled: bool = False
+    scopes: tuple[bytes, ...] = ()
 
 
 class Facts(NamedTuple):

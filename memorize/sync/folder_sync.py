@@ -256,7 +256,7 @@ class _Round:
             total = sum(run.high - run.low + 1 for run in runs) + len(ids)
             if total:
                 tally = publisher.publish(runs, ids, lambda done: self._progress(min(done, total), total))
-            tally = tally.plus(publisher.cleanse(self._erased))
+            tally = tally.plus(publisher.cleanse(self._erased, self._keys.ring.scope_secret))
             tally = tally.plus(self._tell(publisher))
             tally = tally.plus(publisher.merge())
             tally = tally.plus(publisher.tidy(retired))

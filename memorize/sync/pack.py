@@ -61,7 +61,7 @@ class Pack(NamedTuple):
 
     ``envelopes`` may be asked once; it raises BadPack for what no writer makes. ``runs`` are what the writer of the
     pack says it holds; ``wrapped`` rows of keys for other devices. An event whose scope key is not held comes without
-    its body, and the id of that key is added to ``missing``.
+    its body, and the id of that key is added to ``missing``; ``scopes`` gets the ids of all.
     """
 
     store: bytes
@@ -72,6 +72,7 @@ class Pack(NamedTuple):
     wrapped: tuple[Sequence[Any], ...]
     envelopes: Iterator[Envelope]
     missing: set[bytes]
+    scopes: set[bytes]
 
 
 class Sealed(NamedTuple):
@@ -104,6 +105,7 @@ class Builder:
         self.size = 0  # compressed bytes that left the compressor
         self.plain = 0
         self.count = 0
+        self.scopes: set[bytes] = set()  # ids of the scope keys that were used
 
     def add(self, envelope: Envelope, nonce: Callable[[int], bytes]) -> None:
         """Add an event. ``nonce`` gives random bytes, asked for only when the body travels under a scope key."""
@@ -111,6 +113,7 @@ class Builder:
         body, name = envelope.body, None
         if scope is not None and body is not None:
             name = scope[0]
+            self.scopes.add(name)
             body = _seal_body(scope[1], envelope.id, body, nonce(_SCOPE_NONCE_BYTES))
         record = self._pack([envelope.header, body, envelope.signature, name])
         part = self._stream.compress(record)
@@ -186,7 +189,7 @@ def decode(
     if secret is None:
         raise BadPack(UNKNOWN_KEY, "it is sealed under a key that is not held here")
     opened = Opened(data, secret)
-    missing: set[bytes] = set()
+    missing, scopes = set[bytes](), set[bytes]()
     records = _records(opened.chunks())
     try:
         index = next(records, None)
@@ -195,8 +198,8 @@ def decode(
     replica, count, runs, wrapped = _index(index)
     if count != found.events:
         raise BadPack(BAD, "it does not hold as many events as it says")
-    events = _events(records, count, scope_secret or (lambda _: None), missing)
-    return Pack(found.store, found.key, replica, count, runs, wrapped, events, missing)
+    events = _events(records, count, scope_secret or (lambda _: None), missing, scopes)
+    return Pack(found.store, found.key, replica, count, runs, wrapped, events, missing, scopes)
 
 
 def _records(chunks: Iterable[bytes]) -> Iterator[Any]:
@@ -252,26 +255,33 @@ class _Source:
 
 
 def _events(
-    records: Iterator[Any], count: int, scope_secret: Callable[[bytes], bytes | None], missing: set[bytes]
+    records: Iterator[Any],
+    count: int,
+    scope_secret: Callable[[bytes], bytes | None],
+    missing: set[bytes],
+    scopes: set[bytes],
 ) -> Iterator[Envelope]:
     found = 0
     try:
         for record in records:
             found += 1
-            yield _envelope(record, scope_secret, missing)
+            yield _envelope(record, scope_secret, missing, scopes)
     except _UNREADABLE as error:
         raise BadPack(BAD, f"record {found}: {error}") from None
     if found != count:
         raise BadPack(BAD, "it does not hold as many events as it says")
 
 
-def _envelope(record: Any, scope_secret: Callable[[bytes], bytes | None], missing: set[bytes]) -> Envelope:
+def _envelope(
+    record: Any, scope_secret: Callable[[bytes], bytes | None], missing: set[bytes], scopes: set[bytes]
+) -> Envelope:
     header, body, signature, scope = record[:4]
     if type(header) is not bytes or type(signature) is not bytes or not (body is None or type(body) is bytes):
         raise ValueError("it is not an event")
     if body is not None and scope is not None:
         if type(scope) is not bytes:
             raise ValueError("it is not an event")
+        scopes.add(scope)
         secret = scope_secret(scope)
         if secret is None:
             missing.add(scope)

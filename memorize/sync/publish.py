@@ -179,12 +179,16 @@ class Publisher:
     def _is_mergeable(self, row: Row) -> bool:
         return row.state == TAKEN and row.store == self._seal.store and not row.due and level_of(row.path) != KEYS_LEVEL
 
-    def cleanse(self, erased: Collection[bytes]) -> Tally:
+    def cleanse(self, erased: Collection[bytes], scope_secret: Callable[[bytes], bytes | None]) -> Tally:
         """Replace own packs that hold a body which is erased here (ids), and delete them at once.
 
-        Those of earlier incarnations too: no other device would. One that was copied and goes on does the same.
+        So are those with bodies under a scope key that was destroyed: nobody else could read them any more. Those of
+        earlier incarnations too: no other device would. One that was copied and goes on does the same.
         """
         self._soil(erased)
+        for row in self._own_ever().values():
+            if not row.soiled and any(scope_secret(one) is None for one in row.scopes):
+                self._catalog.put(row._replace(soiled=True))
         own = self._own_ever()
         dirty = [row for row in own.values() if row.soiled]
         now = self._catalog.facts.observed
@@ -275,6 +279,7 @@ class Publisher:
         self._folder.create(path, sealed.data)
         number = self._catalog.next_number()
         row = Row(path, len(sealed.data), TAKEN, number, "", False, store, key[0], sealed.events, sealed.runs)
+        row = row._replace(scopes=tuple(sorted(builder.scopes)))
         self._present.add(path)
         self._catalog.put(row)
         self._catalog.flush()

@@ -108,8 +108,8 @@ class Taker:
         except BadPack as error:
             return Taken(row._replace(state=error.state, why=str(error)), Received())
         row = row._replace(events=pack.events)
-        # One that this replica could have made is looked at: it may hold a body that is erased by now.
-        own = bool(self._erased) and owner_of(entry.path) in self._selves
+        # One that this replica could have made is looked at: it may hold what is to be taken out of it.
+        own = owner_of(entry.path) in self._selves
         if not own and self._known(pack.runs):
             return Taken(row._replace(state=TAKEN, why="", runs=pack.runs), Received(known=pack.events), pack.wrapped)
         return self._receive(pack, row)
@@ -146,7 +146,8 @@ class Taker:
             # Which ones is not told, so nothing of it counts as carried.
             why, chains = f"{received.bad} of its events are not what they claim to be", Chains()
         state = BAD if why else TAKEN
-        row = row._replace(state=state, why=why, runs=chains.runs(), missing=tuple(sorted(pack.missing)), soiled=soiled)
+        row = row._replace(state=state, why=why, runs=chains.runs(), soiled=soiled)
+        row = row._replace(missing=tuple(sorted(pack.missing)), scopes=tuple(sorted(pack.scopes)))
         return Taken(row, received, pack.wrapped, ahead)
 
     def _whole(self, row: Row) -> bool:

@@ -23,6 +23,7 @@ QUICK = {
     "start": ["--sizes", "40", "--rounds", "2"],
     "rebuild": ["--size", "100"],
     "peers": ["--events", "5000", "--differences", "40", "--first", "200"],
+    "folder": ["--events", "300", "--each", "20"],
 }
 
 pytestmark = pytest.mark.skipif(os.environ.get("MEMORIZE_TEST_WHEEL") == "1", reason="benchmarks are the checkout's")

@@ -490,6 +490,31 @@ class TestKeys:
         assert report.received.bodies == 1
         assert equal(a, b)
 
+    def test_what_was_sealed_under_a_destroyed_scope_key_is_published_again_under_the_new_one(self, pair):
+        from memorize.sync.ring import renew_scope, spend
+
+        a, b = pair
+        project = "0" * 32
+        a.keys.ring = renew_scope(a.keys.ring, project, b"\x0f" * 32, b"\x01" * 24)
+
+        def scope_of(envelope):
+            scope = a.keys.ring.scope_for(project)
+            return scope.id, scope.secret
+
+        a.keys.scope_of = scope_of
+        a.write("stays readable 남는다")
+        a.sync()
+        old = a.packs()
+        first = a.keys.ring.scope_for(project).id
+        a.keys.ring = renew_scope(a.keys.ring, project, b"\x10" * 32, b"\x02" * 24, b"e" * 32)
+        a.keys.ring = spend(a.keys.ring, [project], b"e" * 32)
+        assert a.keys.ring.scope_secret(first) is None
+        a.sync()
+        assert not any(path.exists() for path in old)
+        b.keys = Keys(a.keys.ring)
+        b.sync()
+        assert equal(a, b)
+
 
 class TestLevels:
     def test_many_small_packs_become_one_and_go_after_a_week(self, pair):
