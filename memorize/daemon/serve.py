@@ -310,8 +310,8 @@ def answer_once(app: App, name: str) -> bool:
     answer = answerer.answer(name)
     if answer is None or not answer.text:
         return False
-    sys.stdout.buffer.write(b"\n" + answer.text)
-    sys.stdout.buffer.flush()
+    with open(1, "wb", closefd=False) as to_hook:
+        to_hook.write(b"\n" + answer.text)
     answerer.printed(answer)
     return True
 
