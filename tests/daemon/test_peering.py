@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -21,11 +22,14 @@ from memorize.paths import Home
 from memorize.sync import tls
 from memorize.sync.peers import Address
 from memorize.sync.ring import SCOPE
+from tests.counts import FULL
 from tests.daemon.kit import PATIENCE_S, until
 from tests.daemon.two_homes import Device, converged, free_port
 
 DESK, LAPTOP, SERVER = "책상 데스크톱", "노트북", "서버"
 Make = Callable[[str], Device]
+# Each starts several daemons and waits for them; a quick run tries the others.
+in_full = pytest.mark.skipif(not FULL, reason="part of a full run")
 
 
 @pytest.fixture
@@ -110,6 +114,7 @@ def test_a_wrong_code_changes_nothing_and_ends_the_attempt_on_both_sides(desk: D
     assert left == 54, "the code was good for one attempt"
 
 
+@in_full
 def test_somebody_who_says_no_changes_nothing(desk: Device, laptop: Device) -> None:
     desk.remembers("여기")
     laptop.remembers("거기")
@@ -155,6 +160,7 @@ def test_what_is_new_on_one_device_is_on_the_other_one_while_they_are_connected(
     assert desk.state_of(laptop)["state"] == "connected"
 
 
+@in_full
 def test_what_one_peer_brings_is_passed_on_to_another_one(device: Make, desk: Device, laptop: Device) -> None:
     server = device(SERVER)
     desk.meets(server)
@@ -167,6 +173,7 @@ def test_what_one_peer_brings_is_passed_on_to_another_one(device: Make, desk: De
     converged(desk, laptop, server)
 
 
+@in_full
 def test_a_daemon_that_was_killed_goes_on_where_it_was(desk: Device, laptop: Device) -> None:
     laptop.meets(desk)
     desk.serves(listen=True)
@@ -182,6 +189,7 @@ def test_a_daemon_that_was_killed_goes_on_where_it_was(desk: Device, laptop: Dev
     converged(desk, laptop)
 
 
+@in_full
 def test_devices_that_each_joined_the_other_come_to_one_store(desk: Device, laptop: Device) -> None:
     desk.remembers("여기")
     laptop.remembers("거기")
@@ -195,6 +203,27 @@ def test_devices_that_each_joined_the_other_come_to_one_store(desk: Device, lapt
     laptop.serves()
     until(lambda: desk.ring().store == laptop.ring().store, "one store")
     converged(desk, laptop)
+
+
+@in_full
+def test_a_copied_device_runs_beside_its_twin_and_nothing_of_either_is_lost(
+    device: Make, desk: Device, laptop: Device
+) -> None:
+    laptop.meets(desk)
+    laptop.remembers("둘로 나뉘기 전")
+    twin = device("쌍둥이")
+    shutil.rmtree(twin.home.root)
+    shutil.copytree(laptop.home.root, twin.home.root)
+    desk.serves(listen=True)
+    for one in (laptop, twin):
+        one.serves()
+        until(lambda one=one: one.state_of(desk).get("converged"), "a connection")
+    for number in range(3):
+        laptop.remembers(f"노트북 {number}")
+        twin.remembers(f"쌍둥이 {number}")
+    until(lambda: desk.knows("노트북 2") and desk.knows("쌍둥이 2"), "what both said")
+    converged(desk, laptop, twin)
+    assert [one.state_of(desk)["state"] for one in (laptop, twin)] == ["connected"] * 2, "neither pushes the other out"
 
 
 # -- keys ---------------------------------------------------------------------------------------------------------
@@ -214,6 +243,7 @@ def test_a_new_store_key_and_a_scope_key_reach_the_other_device(desk: Device, la
     until(lambda: laptop.knows("열쇠가 바뀐 뒤"), "what came after")
 
 
+@in_full
 def test_after_a_rotation_by_hand_the_other_device_is_refused_until_it_has_the_new_line(
     desk: Device, laptop: Device
 ) -> None:
@@ -305,6 +335,7 @@ def test_random_bytes_and_silent_connections_leave_the_daemon_up(desk: Device, l
     until(lambda: laptop.knows("그래도"), "an exchange all the same")
 
 
+@in_full
 def test_a_device_of_another_person_with_a_pinned_certificate_but_no_key_gets_nothing(
     desk: Device, laptop: Device
 ) -> None:
@@ -333,6 +364,7 @@ def test_without_a_paired_device_nothing_of_it_is_loaded_and_no_port_is_open(des
         socket.create_connection(("127.0.0.1", desk.port), 1.0)
 
 
+@in_full
 def test_a_daemon_with_peers_does_not_leave_when_idle_and_one_whose_last_peer_was_removed_does(
     desk: Device, laptop: Device
 ) -> None:
@@ -346,6 +378,7 @@ def test_a_daemon_with_peers_does_not_leave_when_idle_and_one_whose_last_peer_wa
     until(lambda: not life.is_locked(laptop.home), "its leaving")
 
 
+@in_full
 def test_a_port_that_is_taken_is_said_and_the_daemon_serves_on(desk: Device, laptop: Device) -> None:
     laptop.meets(desk)
     with socket.create_server(("", desk.port)):
@@ -357,6 +390,7 @@ def test_a_port_that_is_taken_is_said_and_the_daemon_serves_on(desk: Device, lap
         assert str(desk.port) in said
 
 
+@in_full
 def test_addresses_that_lead_nowhere_are_tried_one_after_the_other(desk: Device, laptop: Device) -> None:
     laptop.meets(desk)
     from memorize.sync import peers
@@ -376,6 +410,7 @@ def test_addresses_that_lead_nowhere_are_tried_one_after_the_other(desk: Device,
     until(lambda: laptop.state_of(desk).get("converged"), "a connection")
 
 
+@in_full
 def test_listening_is_switched_on_and_off_by_a_verb(desk: Device, laptop: Device) -> None:
     laptop.meets(desk)
     port = free_port()
