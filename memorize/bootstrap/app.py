@@ -19,6 +19,7 @@ from memorize.config import Config
 from memorize.consolidate.windows import Window, windows
 from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, Problem, ShortId
 from memorize.index import briefs, groups, schema, unclaimed
+from memorize.index.gitconfig import personal_files
 from memorize.index.groups import Group
 from memorize.index.place import Place
 from memorize.index.query import EXPIRED, LIVE, Query
@@ -61,6 +62,7 @@ class App(Store):
         """Put the parts together; nothing is read or written yet. ``environ`` is what a model's program is run in."""
         super().__init__(home, config, clock, patience_s)
         self.environ = environ
+        self.git_settings = personal_files(environ)
         self.weights = Weights(
             half_life_days=config.half_life_days,
             importance=config.importance_exponent,

@@ -61,6 +61,7 @@ class Store:
         self.config = config
         self.clock = clock
         self.files = RealFiles()
+        self.git_settings: tuple[str, ...] = ()  # the person's own, where aliases may stand
         self.between: Callable[[], None] = lambda: None  # called before each capture: the daemon gives way there
         self.note: Callable[[Exception], None] = lambda _: None  # told what went wrong beside an answer
         self.after_ingest: Callable[[], None] = lambda: None  # called whenever events may have been taken in
@@ -114,7 +115,7 @@ class Store:
 
     @cached_property
     def _places(self) -> Places:
-        return Places(self.device(), self.home.exclude, self.clock)
+        return Places(self.device(), self.home.exclude, self.clock, self.git_settings)
 
     def here(self, directory: str) -> Place:
         """Return the project of a directory, and link it when it was known there by another key. To be asked last.

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from memorize.index.gitcommits import first_commit
-from memorize.index.gitconfig import FILE_BYTES_MAX, aliases, entries, personal_files, read_text
+from memorize.index.gitconfig import FILE_BYTES_MAX, aliases, entries, read_text
 
 _LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 _PACKED_REFS_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -65,8 +65,11 @@ def history(folder: str) -> History:
     return History(commits, source.strip() if cloned else None)
 
 
-def read(folder: str) -> Checkout | None:
-    """Return the checkout whose top is ``folder``, None when it is none. Never raises."""
+def read(folder: str, settings: tuple[str, ...] = ()) -> Checkout | None:
+    """Return the checkout whose top is ``folder``, None when it is none. Never raises.
+
+    ``settings`` are the person's own configuration files of git, the weaker one first.
+    """
     link = os.path.join(folder, ".git")
     git = _git_dir(link)
     if git is None:
@@ -75,7 +78,7 @@ def read(folder: str) -> Checkout | None:
     branch, head, decided = _head(git, common)
     config = os.path.join(common, "config")
     home = os.path.dirname(common) if os.path.basename(common) == ".git" else common
-    known, looked = aliases((*personal_files(os.environ), config))
+    known, looked = aliases((*settings, config))
     files = (link, os.path.join(git, "HEAD"), config, *decided, *looked)
     remote, folds = _settings(config)
     first = first_commit(common, head, _LOOSE_MAX if remote else _LOOSE_WITHOUT_REMOTE_MAX)

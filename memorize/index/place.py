@@ -60,8 +60,18 @@ _Stamps = tuple[tuple[str, _Stamp], ...]
 class Places:
     """``locate`` with a memory: a directory is read again only when one of the files that decided has changed."""
 
-    def __init__(self, device: str, exclude: str | os.PathLike[str] = "", clock: Clock | None = None) -> None:
-        """``device`` names this machine; ``exclude`` is the file of directories that are never captured."""
+    def __init__(
+        self,
+        device: str,
+        exclude: str | os.PathLike[str] = "",
+        clock: Clock | None = None,
+        settings: tuple[str, ...] = (),
+    ) -> None:
+        """``device`` names this machine; ``exclude`` is the file of directories that are never captured.
+
+        ``settings`` are the person's own configuration files of git, the weaker one first.
+        """
+        self._settings = settings
         self._device = device
         self._exclude = os.fspath(exclude)
         self._clock = clock or SystemClock()
@@ -79,7 +89,7 @@ class Places:
             if all(self._stamp(name, now) == stamp for name, stamp in stamps):
                 self._known[path] = (now, stamps, place)
                 return place
-        finder = _Finder(self._device, self._exclude)
+        finder = _Finder(self._device, self._exclude, self._settings)
         place = finder.locate(path)
         if len(self._known) >= _CACHED_MAX:
             self._known.pop(next(iter(self._known)))
@@ -98,17 +108,23 @@ class Places:
         return found
 
 
-def locate(path: str | os.PathLike[str], device: str, exclude: str | os.PathLike[str] = "") -> Place:
+def locate(
+    path: str | os.PathLike[str],
+    device: str,
+    exclude: str | os.PathLike[str] = "",
+    settings: tuple[str, ...] = (),
+) -> Place:
     """Return the place of a directory, which need not exist. Never raises for what lies on the disk."""
-    return _Finder(device, os.fspath(exclude)).locate(os.fspath(path))
+    return _Finder(device, os.fspath(exclude), settings).locate(os.fspath(path))
 
 
 class _Finder:
     """One look; ``looked_at`` are the files that decided, present or not."""
 
-    def __init__(self, device: str, exclude: str) -> None:
+    def __init__(self, device: str, exclude: str, settings: tuple[str, ...]) -> None:
         self._device = device
         self._exclude = exclude
+        self._settings = settings
         self.looked_at: dict[str, None] = {}
 
     def locate(self, path: str) -> Place:
@@ -135,7 +151,7 @@ class _Finder:
 
     def _checkout(self, folder: str) -> gitfiles.Checkout | None:
         self.looked_at[os.path.join(folder, ".git")] = None
-        found = gitfiles.read(folder)
+        found = gitfiles.read(folder, self._settings)
         if found is not None:
             self.looked_at.update(dict.fromkeys(found.files))
         return found

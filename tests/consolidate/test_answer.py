@@ -305,6 +305,12 @@ def test_triggers_belong_to_rules() -> None:
     assert rule.triggers == ("git-commit", "git-push")
 
 
+def test_only_actions_that_are_known_are_taken() -> None:
+    named = ["edit:migrations/*", "PR-Create", "deploy", "git-commit-push", "edit:", "edit:a\nb", "git-commit"]
+    rule = only(item("커밋하기 전에는 항상 테스트를 돌린다.", "rule", sources=[4], triggers=named))
+    assert rule.triggers == ("edit:migrations/*", "pr-create", "edit:a b", "git-commit")
+
+
 def test_a_summary_before_the_last_part_is_a_note_of_progress() -> None:
     parts = build(window(*(said(n, f"Goal {n} " + "word " * 300) for n in range(1, 30))), (), 4_000)
     summary = item("Goal 1: words were counted.", "summary", sources=[parts[0].turns[0].number])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from memorize.index.gitconfig import aliases, entries, personal_files
 from memorize.index.place import Places, locate
 
@@ -36,21 +34,19 @@ def test_aliases_are_what_git_says_they_are(tmp_path: Path) -> None:
         assert found[name] == said.stdout.removesuffix("\n")
 
 
-def test_the_repository_overrules_the_person_and_includes_are_followed(
-    own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_repository_overrules_the_person_and_includes_are_followed(own_home: Path, tmp_path: Path) -> None:
     repository = tmp_path / "repo"
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
     (own_home / ".gitconfig").write_text("[include]\n\tpath = ~/more\n[alias]\n\tci = commit\n\tp = push\n")
     (own_home / "more").write_text("[include]\npath = more\n[alias]\n\tco = checkout\n\tp = pull\n")
     with (repository / ".git" / "config").open("a") as file:
         file.write("[alias]\n\tci = commit --signoff\n")
-    places = Places("device")
+    settings = personal_files({})
+    places = Places("device", settings=settings)
     assert dict(places(str(repository)).aliases) == {"ci": "commit --signoff", "p": "push", "co": "checkout"}
     assert dict(locate(tmp_path, "device").aliases) == {}
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own_home / "none"))
     assert personal_files({"GIT_CONFIG_GLOBAL": "x"}) == ("x",)
+    assert personal_files({"XDG_CONFIG_HOME": "/x"}) == ("/x/git/config", str(own_home / ".gitconfig"))
     assert dict(locate(repository, "device").aliases) == {"ci": "commit --signoff"}
 
 
