@@ -46,7 +46,10 @@ def without_bodies(data: bytes, ids: Collection[bytes], spots: Iterable[tuple[in
         if frame.type == EVENT and not frame.flags & ERASED and event_id(frame.header) in ids:
             made[frame.offset : frame.offset + frame.length] = _emptied(data, frame)
             taken += 1
+    starts = {frame.offset for frame in frames}
     for offset, length in spots:
+        if offset in starts:
+            continue
         start, end = offset + PREFIX_BYTES, offset + length - TRAILER_BYTES
         whole = any(frame.offset < offset + length and frame.offset + frame.length > offset for frame in frames)
         if not whole and end <= len(data) and data[start:end].strip(b"\0"):
