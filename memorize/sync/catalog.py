@@ -18,10 +18,10 @@ from memorize.errors import CannotWrite
 from memorize.sync.chains import Run
 
 TAKEN: Final = "taken"  # read whole, and everything in it was received
-_VERSION: Final = 1
+_VERSION: Final = 2
 _BUSY_S: Final = 10.0
 _TABLES: Final = """
-create table if not exists packs (folder text, path text, row blob, primary key (folder, path)) without rowid;
+create table if not exists packs (folder text, path blob, row blob, primary key (folder, path)) without rowid;
 create table if not exists erased (folder text, id blob, primary key (folder, id)) without rowid;
 create table if not exists facts (folder text primary key, row blob) without rowid;
 """
@@ -198,12 +198,12 @@ class _File:
         run = self._db.executemany
         self._db.execute("begin immediate")
         try:
-            gone = [(self.folder, path) for path, row in rows.items() if row is None]
+            gone = [(self.folder, os.fsencode(path)) for path, row in rows.items() if row is None]
             run("delete from packs where folder = ? and path = ?", gone)
-            kept = [(self.folder, path, msgpack.packb(row)) for path, row in rows.items() if row is not None]
+            kept = [(self.folder, os.fsencode(path), _packed(row)) for path, row in rows.items() if row is not None]
             run("insert or replace into packs values (?, ?, ?)", kept)
             run("insert or ignore into erased values (?, ?)", [(self.folder, one) for one in erased])
-            run("insert or replace into facts values (?, ?)", [(self.folder, msgpack.packb(facts))])
+            run("insert or replace into facts values (?, ?)", [(self.folder, _packed(facts))])
             self._db.execute("commit")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
@@ -224,7 +224,13 @@ def _row(blob: bytes) -> Row:
 
 
 def _unpacked(blob: bytes) -> Any:
-    return msgpack.unpackb(blob, use_list=False)
+    return msgpack.unpackb(blob, use_list=False, unicode_errors="surrogateescape")
+
+
+def _packed(row: Row | Facts) -> bytes:
+    """Names of files may be any bytes; Python holds those that are no text as surrogates."""
+    packed: bytes = msgpack.packb(row, unicode_errors="surrogateescape")
+    return packed
 
 
 def _remove(path: Path) -> None:

@@ -177,7 +177,8 @@ class Publisher:
         return tally
 
     def _is_mergeable(self, row: Row) -> bool:
-        return row.state == TAKEN and row.store == self._seal.store and not row.due and level_of(row.path) != KEYS_LEVEL
+        ready = row.state == TAKEN and row.due <= self._catalog.facts.observed
+        return ready and row.store == self._seal.store and level_of(row.path) != KEYS_LEVEL
 
     def cleanse(self, erased: Collection[bytes], scope_secret: Callable[[bytes], bytes | None]) -> Tally:
         """Replace own packs that hold a body which is erased here (ids), and delete them at once.

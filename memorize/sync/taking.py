@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -168,6 +169,7 @@ def _batches(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
 
 
 def reasons(rows: Iterable[Row]) -> list[tuple[str, str, str]]:
-    """Return path, state and words of every file that was not taken in."""
+    """Return path (as text that can be shown), state and words of every file that was not taken in."""
     states = (PENDING, UNKNOWN_KEY, BAD, OTHER, NEWER)
-    return [(row.path, row.state, row.why) for row in rows if row.state in states]
+    found = [row for row in rows if row.state in states]
+    return [(os.fsencode(row.path).decode("utf-8", "backslashreplace"), row.state, row.why) for row in found]

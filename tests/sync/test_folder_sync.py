@@ -13,7 +13,7 @@ import pytest
 
 from memorize.model import ERASE_REQUESTED
 from memorize.sync import folder_sync as rounds
-from memorize.sync.catalog import TAKEN
+from memorize.sync.catalog import TAKEN, Catalog
 from memorize.sync.folder import Listing
 from memorize.sync.folder_sync import Keys
 from memorize.sync.pack import decode, encode
@@ -117,6 +117,22 @@ class TestNames:
             path.write_bytes(data)
             b.sync()
             assert equal(a, b)
+
+    def test_a_name_that_is_no_text_is_a_name(self, ram):
+        a, b = Machine(ram, "A"), Machine(ram, "B")
+        b.catalog = Catalog.open(b.home / "sync.sqlite", "f")
+        a.write("one")
+        a.sync()
+        top = b.path / "memorize"
+        top.mkdir()
+        for name, data in ((b"\xff\xfe.mzp", a.packs()[0].read_bytes()), (b"\xff junk.mzp", b"junk")):
+            (top / os.fsdecode(name)).write_bytes(data)
+        assert b.sync().reasons == (("\\xff junk.mzp", OTHER, "it is not a pack"),)
+        assert equal(a, b)
+        b.catalog.close()
+        b.catalog = Catalog.open(b.home / "sync.sqlite", "f")
+        assert b.sync().imported == 0
+        b.catalog.close()
 
     def test_every_name_is_lower_case_ascii(self, pair):
         a, _ = pair
@@ -804,8 +820,6 @@ class TestWhoAmI:
         assert len(a.packs()) == count_before
 
     def test_a_catalog_that_is_lost_is_made_anew_from_the_folder(self, pair):
-        from memorize.sync.catalog import Catalog
-
         a, b = pair
         for number in range(9):
             a.write(f"{number}")
