@@ -156,7 +156,7 @@ def settle(world: World) -> list[str]:
     replicas = [one.replica for one in world.alive()]
     complaints += broken(replicas, world.promises(), world.rules.fold)
     disks = [one.folder.disk for one in world.alive() if one.folder is not None]
-    owners = {identity for one in replicas for identity in one.replicas} | world.retired
+    owners = {identity for one in replicas for identity in one.selves()} | world.retired
     complaints += readable(disks, owners, world.bodies, replicas[0].holding.erased)
     for line in complaints:
         world.trace(f"BROKEN: {line}")

@@ -120,8 +120,9 @@ class MemoryHolding:
         """Return the events of runs."""
         for span in spans:
             found = self._numbers.get(span.writer, {})
-            inside = [one for seq, ids in found.items() if span.low <= seq <= span.high for one in ids]
-            yield from self._in_order(inside)
+            for seq in sorted(found):
+                if span.low <= seq <= span.high:
+                    yield from self._in_order(found[seq])
 
     def get(self, ids: Iterable[bytes]) -> Iterator[Envelope]:
         """Return these events."""

@@ -15,7 +15,7 @@ import msgpack
 from memorize.ids import RANDOM_BYTES, commitment, event_id
 from memorize.limits import LAMPORT_LEAP_MAX
 from memorize.log.codec import KNOWN_KEYS, Encoded, decode, encode, new_header, tidy
-from memorize.model import OBSERVED_PROMPT, Draft
+from memorize.model import DEVICE_HELLO, OBSERVED_PROMPT, Draft
 from memorize.sync.port import Envelope
 from tests.sync.simulator.clock import LocalClock
 from tests.sync.simulator.holding import MemoryHolding
@@ -53,6 +53,7 @@ class Replica:
         self.holding = holding
         self.spool: dict[bytes, Draft] = {}
         self.incarnation = Incarnation(random.randbytes(RANDOM_BYTES), random.randbytes(RANDOM_BYTES))
+        self.greeted = b""
         # Every replica that this state directory was: their directories in a folder are its own.
         self.replicas = {self.incarnation.replica}
 
@@ -67,6 +68,9 @@ class Replica:
     def ingest(self) -> list[Envelope]:
         """Turn what lies in the spool into events, and return those as they were written."""
         made = []
+        if self.spool and self.greeted != self.incarnation.replica:
+            made.append(self._write(b"", Draft(DEVICE_HELLO, {"device": "기기", "name": str(self.number)})))
+            self.greeted = self.incarnation.replica
         for nonce, draft in self.spool.items():
             if (nonce, draft.ordinal) not in self.holding.nonces:
                 made.append(self._write(nonce, draft))
@@ -149,6 +153,12 @@ class Replica:
     def owns(self, path: str) -> bool:
         """Tell whether a file of a folder lies in a directory of its own."""
         return not {one.hex() for one in self.replicas}.isdisjoint(path.split("/"))
+
+    def selves(self) -> set[bytes]:
+        """Return this replica and the earlier ones that it still knows to have been."""
+        events = self.holding.events.values()
+        known = {event.header.replica for event in events if event.header.writer in self.holding.mine}
+        return known | {self.incarnation.replica}
 
     def renew_writer(self) -> None:
         """Begin a new chain, as after a boot."""

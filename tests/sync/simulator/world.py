@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from memorize.fold import fold
 from memorize.ids import RANDOM_BYTES
 from memorize.model import Draft
+from memorize.sync.port import Envelope
 from memorize.sync.ring import SECRET_BYTES, Keyring, StoreKey, key_id
 from tests.sync.simulator import words
 from tests.sync.simulator.carrier import Carrier
@@ -136,10 +137,15 @@ class World:
     def inside(self, data: bytes) -> tuple[set[bytes], set[bytes]]:
         """Return the ids and nonces of the events in a file that any key opens, and the ids of those with a body."""
         if data not in self._read:
-            events = [one for one in events_in(data, self.secrets.get) if one.id in self.written]
+            events = [one for one in events_in(data, self.secrets.get) if self.is_true(one)]
             names = {one.id for one in events} | {self.nonce_of[one.id] for one in events}
             self._read[data] = (names, {one.id for one in events if one.body is not None})
         return self._read[data]
+
+    def is_true(self, envelope: Envelope) -> bool:
+        """Tell whether somebody wrote exactly this event."""
+        header, body = self.written.get(envelope.id, (b"", b""))
+        return envelope.header == header and envelope.body in (None, body)
 
     def losing(self, act: Callable[[], str]) -> str:
         """Do something that destroys the only copy of what exists nowhere else, and promise no more than is left."""
