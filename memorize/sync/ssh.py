@@ -20,7 +20,7 @@ SCHEME: Final = "ssh://"
 PREAMBLE: Final = b"\0memorize peer\n"
 _NOISE_BYTES_MAX: Final = 64 * 1024
 _STDERR_BYTES_MAX: Final = 4 * 1024
-_LEAVE_S: Final = 5.0
+_LEAVE_S: Final = 3.0
 # The installer links the program there, and a shell that nobody logs in to often does not look there.
 _COMMAND: Final = 'PATH="$PATH:$HOME/.local/bin" exec memorize serve --stdio'
 _ADDRESS: Final = re.compile(

@@ -91,7 +91,7 @@ def sshd(folder: Path, host: str = "127.0.0.1", within: tuple[str, ...] = ()) ->
             _wait_for(process, [*within, *reach], folder / "log")
             yield Sshd(f"ssh://{host}:{port}", ("-F", str(client)))
         finally:
-            process.terminate()
+            process.kill()
             process.wait()
 
 
