@@ -78,6 +78,10 @@ class Life:
         branch = self.chance.choice(("main", "가지"))
         return {"agent": "claude", "session": session, "project": project, "branch": branch, "head": "", "dir": "src"}
 
+    def sighting(self, key: str, word: str) -> dict[str, Any]:
+        path = f"/home/{self.chance.randrange(3)}"
+        return {"key": key, "name": word, "identities": [["remote", word]], "path": path, "device": "d"}
+
     def draft(self, ordinal: int, word: str) -> Draft:
         chance, common = self.chance, self.common()
         text = " ".join([*chance.choices(WORDS, k=chance.randrange(1, 9)), word])
@@ -93,17 +97,7 @@ class Life:
                 model.SESSION_OPENED, {**common, "source": "compact", "transcript": word, "model": word}, ordinal
             ),
             model.SESSION_CLOSED: Draft(model.SESSION_CLOSED, {**common, "branch": word, "reason": word}, ordinal),
-            model.PROJECT_SEEN: Draft(
-                model.PROJECT_SEEN,
-                {
-                    "key": common["project"],
-                    "name": word,
-                    "identities": [["remote", word]],
-                    "path": f"/home/{chance.randrange(3)}",
-                    "device": "d",
-                },
-                ordinal,
-            ),
+            model.PROJECT_SEEN: Draft(model.PROJECT_SEEN, self.sighting(common["project"], word), ordinal),
             model.CONTEXT_DELIVERED: Draft(
                 model.CONTEXT_DELIVERED, {**common, "items": [[one, word, 1] for one in some]}, ordinal
             ),
