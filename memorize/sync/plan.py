@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from memorize.sync.catalog import TAKEN, Row
@@ -52,6 +53,7 @@ def is_of(path: str, replica: bytes) -> bool:
     return owner_of(path) == replica.hex()
 
 
+@lru_cache(maxsize=8192)  # asked of every file, several times a round
 def owner_of(path: str) -> str:
     """Return the replica in whose directory a file lies, in hex as it is called; empty when it lies in none."""
     parts = path.split("/")
