@@ -137,7 +137,7 @@ class Carrier:
         """Carry everything that is left, whole and under its name; return whether any folder changed."""
         changed = False
         for number, disk in enumerate(self.disks):
-            disk.state = THERE
+            disk.state, disk.flaky = THERE, False
             self._due[number].clear()
             wanted = {path: File(data, self.random.choice(_MTIMES)) for path, data in self.truth.items()}
             if {path: file.data for path, file in disk.files.items()} != self.truth or any(

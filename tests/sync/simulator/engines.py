@@ -70,6 +70,10 @@ class Device:
         self.replica.become(backup.state)
         self.keys, self.catalog = backup.keys, copied(backup.catalog)
 
+    def known(self) -> object:
+        """Return what two devices that have nothing to tell each other have in common."""
+        return self.replica.holding.digest(), sorted(key.id for key in self.keys.keys)
+
     def forget_derived(self) -> None:
         """Lose what can be made anew: index and catalog."""
         self.replica.forget_index()

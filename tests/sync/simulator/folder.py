@@ -37,6 +37,7 @@ class Disk:
         self.files: dict[str, File] = {}
         self.below: dict[str, File] = {}  # what lies in the directory on which the folder is mounted
         self.state = THERE
+        self.flaky = True  # now and then something fails that works the next time
         # What a replica did that no replica may do.
         self.faults: list[str] = []
 
@@ -71,7 +72,7 @@ class MemoryFolder:
         names = [path for path in self.files() if not any(map(skipped, path.split("/")))]
         self._random.shuffle(names)
         hidden: tuple[str, ...] = ()
-        if names and self._random.random() < 0.03:
+        if names and self._fails(0.03):
             hidden = (self._random.choice(names).rpartition("/")[0] + "/",)
         found = [Entry(one, len(self.files()[one].data), self.files()[one].stub) for one in names]
         return Listing([entry for entry in found if not entry.path.startswith(hidden or ("\0",))], hidden)
@@ -84,7 +85,7 @@ class MemoryFolder:
             raise FileNotFoundError(errno.ENOENT, "no such file")
         if found.stub:
             raise OSError(errno.EDEADLK, "the content is not on this machine")
-        if self._random.random() < 0.02:
+        if self._fails(0.02):
             raise OSError(self._random.choice((errno.EIO, errno.ETIMEDOUT, errno.EACCES)), "not now")
         return found.data
 
@@ -95,7 +96,7 @@ class MemoryFolder:
             self.disk.faults.append(f"a file is called {path!r}")
         if path in self.files():
             self.disk.faults.append(f"{path} was made a second time")
-        if self._random.random() < 0.02:
+        if self._fails(0.02):
             raise OSError(self._random.choice((errno.ENOSPC, errno.EIO)), "no room")
         self.files()[path] = File(data)
         if self.disk.state == THERE:
@@ -106,7 +107,7 @@ class MemoryFolder:
         self._look()
         if not self._owns(path):
             self.disk.faults.append(f"{path} was deleted by somebody whose it is not")
-        if self._random.random() < 0.02:
+        if self._fails(0.02):
             raise PermissionError(errno.EACCES, "somebody holds it open")
         if self.files().pop(path, None) is not None and self.disk.state == THERE:
             self._watch.deleted(path)
@@ -115,6 +116,9 @@ class MemoryFolder:
         self.place()
         if self.disk.state == SHUT:
             raise OSError(errno.EIO, "input error")
+
+    def _fails(self, share: float) -> bool:
+        return self.disk.flaky and self._random.random() < share
 
     def files(self) -> dict[str, File]:
         """Return the files that lie where the folder should be."""

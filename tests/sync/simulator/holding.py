@@ -13,7 +13,7 @@ from memorize.fold import reading
 from memorize.limits import LAMPORT_LEAP_MAX
 from memorize.log.codec import Bad, decode
 from memorize.model import ERASE_REQUESTED, INDELIBLE, Event
-from memorize.sync.port import EMPTY, Envelope, Head, Key, Received, SetDigest, Span
+from memorize.sync.port import ID_SPACE, Envelope, Head, Key, Received, SetDigest, Span
 
 # What one capture is called: events of one slot are one capture, whoever took it in.
 Slot = tuple[bytes, bytes, int, str] | bytes
@@ -35,6 +35,7 @@ class MemoryHolding:
         self._slots: dict[Slot, list[bytes]] = {}
         self._doomed: set[Slot] = set()
         self._named: set[tuple[bytes, bytes]] = set()
+        self._whole: SetDigest | None = None
         self._heads: list[Head] | None = None
         self._spans: dict[bytes, tuple[bytes, list[Span]]] | None = None
 
@@ -54,7 +55,9 @@ class MemoryHolding:
 
     def digest(self) -> SetDigest:
         """Return the set digest."""
-        return self._sum(self._keys)
+        if self._whole is None:
+            self._whole = self._sum(self._keys)
+        return self._whole
 
     def range_digest(self, low: Key, high: Key) -> SetDigest:
         """Return the digest of a range."""
@@ -141,7 +144,7 @@ class MemoryHolding:
         total = Received()
         for envelope in envelopes:
             total = total.plus(self._take(envelope))
-        self._heads = self._spans = None
+        self._whole = self._heads = self._spans = None
         return total
 
     def _take(self, envelope: Envelope) -> Received:
@@ -195,10 +198,7 @@ class MemoryHolding:
         return self._keys[bisect_left(self._keys, low) : bisect_left(self._keys, high)]
 
     def _sum(self, keys: Sequence[Key]) -> SetDigest:
-        digest = EMPTY
-        for _, one in keys:
-            digest = digest.plus(SetDigest(1, int.from_bytes(one, "big")))
-        return digest
+        return SetDigest(len(keys), sum([int.from_bytes(one, "big") for _, one in keys]) % ID_SPACE)
 
     def drop(self, ids: Iterable[bytes]) -> None:
         """Lose events: nothing that a replica does, but something that a control may."""

@@ -23,6 +23,10 @@ class EndlessError(AssertionError):
     """Two sides talk and talk."""
 
 
+class FalseClaimError(AssertionError):
+    """Two sides report what is not so."""
+
+
 class Link:
     """Two sessions and the frames that are on their way between them."""
 
@@ -47,16 +51,14 @@ class Link:
         said = "; ".join(sorted({end.reason for end in ends if end is not None and end.reason}))
         return f"{self.frames} frames, {'equal' if ends[0] and ends[0].converged else 'not equal'} {said}".rstrip()
 
-    @property
-    def converged(self) -> bool:
-        """Tell whether both sides say that they hold the same."""
-        return all(side.outcome is not None and side.outcome.converged for side in self.sides)
-
     def talk(self, frames: int | None) -> str:
         """Carry frames until the session is over, or so many were carried; return how it went."""
         while not self.over and (frames is None or self.frames < frames):
             self.step()
         self._end()
+        one, other = (device.replica.holding.digest() for device in self.devices)
+        if one != other and all(side.outcome is not None and side.outcome.converged for side in self.sides):
+            raise FalseClaimError(f"{self.devices[0].name} and {self.devices[1].name} say that they hold the same")
         return self.told
 
     def step(self) -> None:
