@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from memorize import model
-from memorize.consolidate import fields, trust
+from memorize.consolidate import fields, occasions, trust
 from memorize.consolidate.jsonanswer import ANSWER_CHARS_MAX, items_of
 from memorize.consolidate.prompt import USER, Part, Turn
 from memorize.consolidate.refusals import refusal
@@ -31,6 +31,8 @@ _WHEN_CHARS: Final = 200
 _PATHS_MAX, _PATH_CHARS = 20, 300
 _TAGS_MAX, _TAG_CHARS = 8, 40
 _TRIGGERS_MAX: Final = 8
+# Kinds in which the person may order something for an action.
+_ORDERS: Final = frozenset({"rule", "constraint", "preference"})
 _SOURCES_MAX: Final = 20
 _REPLACES_MAX: Final = 20
 _IMPORTANCE: Final = 5
@@ -211,7 +213,7 @@ class _Item:
                 for tag in fields.texts(self._item.get("tags"), _TAGS_MAX, _TAG_CHARS)
                 if tag.casefold() != model.REVIEW
             ),
-            triggers=fields.triggers(self._item.get("triggers"), _TRIGGERS_MAX) if kind == "rule" else (),
+            triggers=self._triggers(kind, text, grade),
             subject=subject,
             predicate=predicate,
             object=value,
@@ -251,6 +253,13 @@ class _Item:
         if kept != importance:
             self._mended["importance"] += 1
         return kept
+
+    def _triggers(self, kind: str, text: str, grade: str) -> tuple[str, ...]:
+        """Return the actions before which it is told: those named, else those that the person's order names."""
+        named = fields.triggers(self._item.get("triggers"), _TRIGGERS_MAX) if kind == "rule" else ()
+        if named or grade != "user" or kind not in _ORDERS:
+            return named
+        return occasions.occasions(text) or occasions.subjects(text)
 
     def _confidence(self, text: str, cited: Sequence[Turn]) -> int:
         said = self._item.get("confidence")

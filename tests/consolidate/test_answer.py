@@ -305,6 +305,14 @@ def test_triggers_belong_to_rules() -> None:
     assert rule.triggers == ("git-commit", "git-push")
 
 
+def test_an_order_of_the_person_gets_the_trigger_that_the_model_left_out() -> None:
+    text = "커밋하기 전에는 항상 테스트를 돌린다."
+    assert only(item(text, "rule", sources=[4])).triggers == ("git-commit",)
+    assert only(item(text, "constraint", sources=[4])).triggers == ("git-commit",)
+    assert only(item(text, "decision", sources=[4])).triggers == ()
+    assert only(item(text, "rule", sources=[3])).triggers == ()
+
+
 def test_only_actions_that_are_known_are_taken() -> None:
     named = ["edit:migrations/*", "PR-Create", "deploy", "git-commit-push", "edit:", "edit:a\nb", "git-commit"]
     rule = only(item("커밋하기 전에는 항상 테스트를 돌린다.", "rule", sources=[4], triggers=named))
