@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorize.errors import BadKeyLine
@@ -31,6 +31,7 @@ from memorize.sync.ring import (
     wrapped_from,
     wrapped_row,
 )
+from tests.counts import count
 
 PROJECT = "0123456789abcdef" * 2
 OTHER = "fedcba9876543210" * 2
@@ -85,7 +86,8 @@ def test_the_same_key_wrapped_twice_looks_different() -> None:
     assert wrap(new, A.current, _salt(1)).sealed != wrap(new, A.current, _salt(2)).sealed
 
 
-@given(st.recursive(st.none() | st.binary() | st.text() | st.integers(), lambda one: st.lists(one, max_size=9)))
+@settings(max_examples=count("rows that are no keys", quick=50, full=300))
+@given(st.none() | st.text() | st.lists(st.binary(max_size=40) | st.text(max_size=40) | st.integers(), max_size=10))
 def test_anything_else_than_a_row_is_no_wrapped_key(row: object) -> None:
     assert wrapped_from(row) is None
 
@@ -179,6 +181,7 @@ def test_two_devices_that_each_joined_the_other_come_to_one_store_by_packs_alone
     assert adopt(one, other.wrapped).store == adopt(other, one.wrapped).store == min(A.store, B.store)
 
 
+@settings(max_examples=count("circles of joining devices", quick=50, full=500))
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12), st.randoms(use_true_random=False))
 def test_devices_that_join_each_other_in_any_order_come_to_one_store(pairs: list[tuple[int, int]], chance) -> None:  # type: ignore[no-untyped-def]
     start = [_ring(number) for number in range(1, 5)]
@@ -296,6 +299,7 @@ def test_a_line_gives_back_what_it_was_made_of() -> None:
     assert import_line(line.encode()) == offer(_full())
 
 
+@settings(max_examples=count("damaged key lines", quick=100, full=500))
 @given(st.data())
 def test_a_line_that_was_damaged_anywhere_is_refused(data: st.DataObject) -> None:
     line = export_line(offer(_full()))
@@ -306,6 +310,7 @@ def test_a_line_that_was_damaged_anywhere_is_refused(data: st.DataObject) -> Non
         import_line(damaged)
 
 
+@settings(max_examples=count("damaged key lines", quick=100, full=500))
 @given(st.data())
 def test_a_line_with_another_letter_in_it_is_refused(data: st.DataObject) -> None:
     line = export_line(offer(_full()))

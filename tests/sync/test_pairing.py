@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorize.errors import NotPaired
@@ -23,6 +23,7 @@ from memorize.sync.code import PLATES, WORDS, Code, new_code, parse_code
 from memorize.sync.keys import Keyring, Offer, StoreKey, key_id, offer
 from memorize.sync.pairing import GUEST, HOST, MAGIC, About, Hands, NoAttempt, Terms, joins
 from memorize.sync.peers import Address, address
+from tests.counts import count
 
 PATIENCE_S = 120.0
 CODE = Code(7, "7-cedar-orbit-42")
@@ -226,6 +227,7 @@ def test_a_silent_connection_is_no_attempt(sides: tuple[Side, Side], monkeypatch
         pairing.as_host(one, CODE, sides[0].about, sides[0].hands)
 
 
+@settings(max_examples=count("first messages of a pairing", quick=20, full=100))
 @given(st.binary(min_size=33, max_size=33))
 def test_a_first_message_that_is_no_point_uses_the_code_up(point: bytes) -> None:
     one, other = socket.socketpair()
