@@ -268,7 +268,7 @@ class _Round:
         """Tell whether this replica, which never published here, meets only packs of its store that it cannot open."""
         store = self._keys.ring.current.store
         rows = [self._catalog.rows[path] for path in self.present if path in self._catalog.rows]
-        if any(is_of(row.path, self._me) for row in rows):
+        if self._me in self._catalog.facts.seen or any(is_of(row.path, self._me) for row in rows):
             return False
         of_store = [row for row in rows if row.store == store]
         opened = any(row.state == TAKEN for row in of_store)
