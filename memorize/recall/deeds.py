@@ -181,6 +181,7 @@ _ROWS: Final = (
         "dependency-add",
         "npm install; npm i; npm add; npm in",
         f"{_NODE_ADD} -w",
+        "-g --global",
         operands=1,
     ),
     *_deeds(

@@ -157,9 +157,9 @@ class _Lexer(Quoting):
             self._hash(top)
         elif char in "'\"\\`$":
             self.special(char, quotes=True)
-        elif top.test and char in "&|()<>;\n":  # operators of a condition
+        elif top.test and char in "&|()<>;\n":  # operators of a condition, unless its end stands right before
             self._end_word(top)
-            self.at += 1
+            self.at += top.test
         elif char in "<>":
             self._redirection(top)
         elif char == "(":

@@ -117,5 +117,6 @@ LINES: Final[dict[str, frozenset[str]]] = {
     "runuser": words("-c --command"),
     "script": words("-c --command"),
     "env": words("-S --split-string"),
+    "nix-shell": words("--run --command"),
     "flock": words("-c --command"),
 }
