@@ -121,7 +121,18 @@ class Place:
         put_capture(self.home, "claude", event, self.payload(event, session, **fields), SystemClock())
 
     def ask(self, event: str, session: str, **fields: object) -> str:
-        """Drop a capture and ask the daemon about it, as the hook does; return what it would print."""
+        """Drop a capture and ask the daemon about it, as the hook does; return what it would print.
+
+        Asked again when the answer came too late: then the daemon hangs up.
+        """
+
+        def reply() -> tuple[str] | None:
+            found = self._reply(event, session, **fields)
+            return None if found is None else (found.decode(),)
+
+        return str(until(reply, f"a reply to {event}")[0])
+
+    def _reply(self, event: str, session: str, **fields: object) -> bytes | None:
         data = self.payload(event, session, **fields)
         name = spool_name(time.monotonic_ns(), os.urandom(16), len(data), crc32(data), "claude", event)
         beside = self.home.spool / "tmp" / name
@@ -130,13 +141,11 @@ class Place:
         beside.write_bytes(data)
         (self.home.spool / "new").mkdir(exist_ok=True)
         beside.replace(self.home.spool / "new" / name)
-        reply = life.ask(self.home, b"A " + name.encode(), PATIENCE_S)
-        assert reply is not None
-        return reply.decode()
+        return life.ask(self.home, b"A " + name.encode(), PATIENCE_S)
 
     def told(self, event: str, session: str, **fields: object) -> str:
         """Ask until something is said: on a busy machine an answer may come too late, and then it is not given."""
-        return str(until(lambda: self.ask(event, session, **fields), f"an answer to {event}"))
+        return str(until(lambda: (self._reply(event, session, **fields) or b"").decode(), f"an answer to {event}"))
 
     def hook(self, event: str, session: str, **fields: object) -> str:
         """Run the real hook and return what it printed."""

@@ -37,7 +37,7 @@ def before(place: Place, session: str, tool: str, given: dict[str, Any], **more:
 
 def told(place: Place, session: str, tool: str, given: dict[str, Any], **more: object) -> str:
     """Ask until something is said: on a busy machine an answer may come too late, and then it is not given."""
-    return str(until(lambda: before(place, session, tool, given, **more), f"an answer before {tool}"))
+    return context(place.told("PreToolUse", session, tool_name=tool, tool_input=given, **more))
 
 
 def run(command: str) -> dict[str, Any]:
