@@ -68,6 +68,10 @@ class Taker:
         self._scope_secret = scope_secret
         self._erased = erased
         self.held = Intervals(run for _, runs in holding.spans().values() for run in runs)
+        self._reach: dict[bytes, int] | None = None  # writer -> number up to which it is held without a gap or a twin
+        self._read_runs: dict[bytes, set[tuple[int, int]]] = {}
+        for row in catalog.rows.values():
+            self._note_runs(row)
 
     def take(self, entry: Entry) -> Taken | None:
         """Read a file and receive what it holds; None when it is gone. The row is in the catalog then.
@@ -84,6 +88,7 @@ class Taker:
         if taken.row.state != TAKEN or not self._whole(taken.row):
             taken = taken._replace(row=pending_again(taken.row, tries, self._catalog.facts.observed, self._pace))
         self._catalog.put(taken.row)
+        self._note_runs(taken.row)
         return taken
 
     def _blank(self, entry: Entry, before: Row | None) -> Row:
@@ -116,11 +121,30 @@ class Taker:
         return self._receive(pack, row)
 
     def _known(self, runs: Sequence[Run]) -> bool:
-        """Tell whether every event of these runs is held; the last of a run vouches for those before it."""
-        if not all(self.held.covers(run.writer, run.low, run.high) for run in runs):
+        """Tell whether every event of these runs is held.
+
+        It is when a run that was read reaches as far, and no number of its writer is missing or there twice: then the
+        last event of the run, if it is held, is one of those, and names them all. A writer that only looks whole is
+        not enough, for an event that is held may come after a twin of one that is held.
+        """
+        heads = self._heads()
+        if not all(run.high <= heads.get(run.writer, 0) and self._was_read(run) for run in runs):
             return False
         lasts = {run.last for run in runs}
         return {envelope.id for envelope in self._holding.get(lasts)} == lasts
+
+    def _heads(self) -> dict[bytes, int]:
+        if self._reach is None:
+            self._reach = {head.writer: head.seq for head in self._holding.heads()}
+        return self._reach
+
+    def _was_read(self, run: Run) -> bool:
+        return any(low <= run.low and run.high <= high for low, high in self._read_runs.get(run.writer, ()))
+
+    def _note_runs(self, row: Row) -> None:
+        if row.state == TAKEN and not row.due:
+            for run in row.runs:
+                self._read_runs.setdefault(run.writer, set()).add((run.low, run.high))
 
     def _receive(self, pack: Pack, row: Row) -> Taken:
         received, ahead, soiled = Received(), False, row.soiled
@@ -141,6 +165,8 @@ class Taker:
                             whole.add(one.id, places[one.id])
         except BadPack as error:
             why = str(error)
+        if received.new or received.bodies:
+            self._reach = None
         for run in whole.runs() if not received.bad else ():
             self.held.add(run.writer, run.low, run.high)
         if received.bad and not why:
