@@ -167,6 +167,11 @@ class Carrier:
         self.disks[number].files[path] = File(data)
         self._created(number, path, data)
 
+    def remove(self, path: str) -> None:
+        """Have a person remove a file everywhere."""
+        if self.truth.pop(path, None) is not None:
+            self._tell(-1, Change(path, None))
+
     def resurrect(self) -> str:
         """Bring back a file that was deleted, everywhere: somebody took it out of the tool's history."""
         gone = [path for path in self.past if path not in self.truth]

@@ -12,7 +12,7 @@ from memorize.model import OBSERVED_NOTE
 from memorize.sync import handshake, pack, peer, plan, wire
 from memorize.sync.catalog import Catalog
 from memorize.sync.exchange import Pace
-from memorize.sync.folder_sync import UNMOUNTED, FolderReport, Keys, sync_folder
+from memorize.sync.folder_sync import FolderReport, Keys, sync_folder
 from memorize.sync.handshake import Door, Role
 from memorize.sync.packfile import BadPack
 from memorize.sync.port import Envelope
@@ -50,7 +50,7 @@ class Device:
         self.lost = False
         self.keys = world.keys
         self.catalog = Catalog()
-        self.unmounted = False  # the folder looks as if it were not mounted
+        self.paused = ""  # what the last round with the folder says that a person should see to
         if of is not None:
             self.become(of.state())
 
@@ -103,7 +103,7 @@ class Device:
             pace=PACE,
             random=os.urandom,
         )
-        self.keys, self.unmounted = keys.ring, report.paused == UNMOUNTED
+        self.keys, self.paused = keys.ring, report.paused
         self.replica.heed()
         return told(report)
 

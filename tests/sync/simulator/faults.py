@@ -132,6 +132,7 @@ def stranger(world: World) -> str:
     make = world.random.choice((strange_pack, forged_pack)) if known else forged_pack
     path, data = make(events, device.keys, world.random.randbytes)
     world.carrier.put(number, path, data)
+    world.strangers.append(path)
     return f"a pack of a stranger in folder {number}: {path}"
 
 

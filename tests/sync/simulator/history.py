@@ -6,9 +6,11 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, NamedTuple
 
+from memorize.sync.folder_sync import OTHER_KEY, UNMOUNTED
 from tests.sync.simulator import faults
 from tests.sync.simulator.chance import seeded
 from tests.sync.simulator.clock import DAY_MS
+from tests.sync.simulator.engines import Device
 from tests.sync.simulator.invariants import broken, readable
 from tests.sync.simulator.links import Link
 from tests.sync.simulator.world import Rules, World
@@ -163,14 +165,23 @@ def settle(world: World) -> list[str]:
     return complaints
 
 
+def see_to(world: World, device: Device) -> bool:
+    """Do what a person does who reads why a device pauses; return whether he asks for a round by hand."""
+    if device.paused == OTHER_KEY:
+        # Nothing but packs of a stranger is to be seen, so the own key looks like the wrong one.
+        for path in world.strangers:
+            world.carrier.remove(path)
+    # A folder that was first used while something else was mounted there is left alone until a person asks.
+    return device.paused == UNMOUNTED
+
+
 def _settling_round(world: World) -> bool:
     changed = world.carrier.settle()
     for device in world.alive():
         world.ingest(device)
         if device.folder is not None:
             before = device.replica.holding.digest()
-            # A folder that was first used while something else was mounted there is left alone until a person asks.
-            told = device.folder_round(by_hand=device.unmounted)
+            told = device.folder_round(by_hand=see_to(world, device))
             world.trace(f"{device.name} does a round: {told}")
             changed |= device.replica.holding.digest() != before
     for one, other in world.pairs():

@@ -48,6 +48,7 @@ class World:
         self.devices: list[Device] = []
         self.backups: dict[int, Backup] = {}
         self.retired: set[bytes] = set()  # replicas of devices that never come back
+        self.strangers: list[str] = []  # packs of others in the folder
         self._read: dict[bytes, tuple[set[bytes], set[bytes]]] = {}
         self.written: dict[bytes, tuple[bytes, bytes | None]] = {}
         self.nonce_of: dict[bytes, bytes] = {}
