@@ -20,10 +20,11 @@ from typing import Any
 from bench.timing import Row, heads, say, text
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-NAMES = ("hook", "ingest", "search", "start", "rebuild", "peers", "folder")
+NAMES = ("hook", "action", "ingest", "search", "start", "rebuild", "peers", "folder")
 _SIZED = {
     "quick": {
         "hook": "--rounds 3 --files 50 --events 60",
+        "action": "--rounds 3 --memories 40",
         "ingest": "--files 60 --memories 40",
         "search": "--sizes 40 --rounds 2",
         "start": "--sizes 40 --rounds 2",

@@ -18,6 +18,7 @@ from bench.words import Author
 ROOT = Path(__file__).resolve().parent.parent.parent
 QUICK = {
     "hook": ["--rounds", "2", "--files", "20", "--events", "30"],
+    "action": ["--rounds", "2", "--memories", "40"],
     "ingest": ["--files", "60", "--memories", "40"],
     "search": ["--sizes", "40", "--rounds", "2"],
     "start": ["--sizes", "40", "--rounds", "2"],
