@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorize.ids import random_id
@@ -11,6 +11,7 @@ from memorize.sync import ranges
 from memorize.sync.port import HIGHEST, LOWEST, Envelope, Holding, Key
 from memorize.sync.ranges import LIST_MAX, Range, answer, first, from_fields, split, to_frames
 from memorize.sync.wire import Frame, Garbled, encode
+from tests.counts import count
 from tests.sync.peers import Pen, events, holding, received
 
 
@@ -38,6 +39,7 @@ def reconcile(one: Holding, other: Holding, budget: int, chance: random.Random) 
     return sent[0], sent[1], messages
 
 
+@settings(max_examples=count("peers: reconciled pairs of sets", quick=60, full=400))
 @given(st.integers(0, 2**32))
 def test_ranges_find_exactly_the_differences(seed: int) -> None:
     chance = random.Random(seed)

@@ -17,10 +17,10 @@ from tests.counts import count
 from tests.sync.peers import Pen, Traffic, events, holding, sessions, sync, talk
 from tests.sync.simulator.holding import MemoryHolding
 
-CUTS = count("peers: sessions cut and resumed", quick=15, full=400)
-APPENDS = count("peers: sessions with appends at random moments", quick=60, full=2_000)
+CUTS = count("peers: sessions cut and resumed", quick=15, full=150)
+APPENDS = count("peers: sessions with appends at random moments", quick=60, full=1_000)
 STATES_STEP = 30 // count("peers: states in which something else is said", quick=6, full=30)
-TRIOS = count("peers: three at once", quick=12, full=200)
+TRIOS = count("peers: three at once", quick=12, full=80)
 
 
 def union(*parts: Iterable[Envelope]) -> set[bytes]:
@@ -73,7 +73,7 @@ def two_parts(chance: random.Random, writers: int = 4, each: int = 40) -> tuple[
     return parts[0], parts[1]
 
 
-@settings(max_examples=count("peers: pairs of sets", quick=60, full=1_000))
+@settings(max_examples=count("peers: pairs of sets", quick=60, full=400))
 @given(st.integers(0, 2**32))
 def test_any_two_sets_become_their_union(seed: int) -> None:
     chance = random.Random(seed)
