@@ -257,10 +257,10 @@ def _show_status(parts: App, as_json: bool) -> None:
     say(f"{counted(len(asked), 'erasure')} of {counted(sum(one.events for one in asked), 'event')}")
     now = parts.clock.wall_ms()
     for one in found:
-        here = " (this device)" if one.device.id == parts.device() else ""
+        here = one.device.id == parts.device()
         done = len(asked) - len(one.open)
         state = "all done" if not one.open else f"{done} of {len(asked)} done"
-        say(f"{_name(one)}{here}: {state}; heard of {ago(one.device.last, now)}")
+        say(f"{_name(one)}: {state}; " + ("this device" if here else f"heard of {ago(one.device.last, now)}"))
     if left:
         why = f": {parts.erasing.hindrance}" if parts.erasing.hindrance else ""
         say(f"{counted(left, 'event')} not gone from this device yet{why}")

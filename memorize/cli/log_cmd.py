@@ -33,9 +33,11 @@ def command(limit: int, kind: str | None, session: str | None, here: bool, direc
     if as_json:
         listing((as_item(event) for event in events), reader.counts().events)
         return
+    gone = reader.erased()
     for event in events:
+        telling = "(erased)" if event.id in gone else _telling(event.payload)
         when = datetime.fromtimestamp(event.header.wall / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        say(f"{event.id.hex()[:6]}  {when}  {event.kind:20} {_telling(event.payload)}"[:_LINE])
+        say(f"{event.id.hex()[:6]}  {when}  {event.kind:20} {telling}"[:_LINE])
 
 
 def _telling(payload: Mapping[str, Any] | None) -> str:

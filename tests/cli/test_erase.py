@@ -96,6 +96,7 @@ def test_an_erased_event_is_still_shown_as_a_shell_without_its_words(person: Per
     assert person.gets("show", wrong)["status"] == "erased"
     (event,) = [one for one in person.gets("log")["items"] if one["id"] == wrong]
     assert event["payload"] is None
+    assert "(erased)" in person.types("log").out
     again = person.types("erase", wrong, "--yes")
     assert again.code == 62, again
 
