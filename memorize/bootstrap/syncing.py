@@ -25,7 +25,7 @@ from memorize.sync.folder_sync import FolderReport, Keys, sync_folder
 from memorize.sync.keys import Wrapped, adopt
 from memorize.sync.packfile import BAD, NEWER, PENDING, UNKNOWN_KEY
 from memorize.sync.peer import PeerReport, sync_peer
-from memorize.sync.plan import is_of
+from memorize.sync.plan import owner_of, selves_of
 from memorize.sync.targets import FOLDER, Target
 
 WAIT_S: Final = 60.0
@@ -198,7 +198,8 @@ class Syncing:
     def _is_clean(self, target: Target, erased: frozenset[bytes]) -> bool:
         catalog = Catalog.open(self._store.home.root / "sync.sqlite", target.where)
         try:
-            own = [row for row in catalog.rows.values() if is_of(row.path, self._store.identity.replica)]
+            selves = selves_of(self._store.holding, self._store.identity.replica)
+            own = [row for row in catalog.rows.values() if owner_of(row.path) in selves]
             return not own or (erased <= catalog.erased and not any(row.soiled for row in own))
         finally:
             catalog.close()

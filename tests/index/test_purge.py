@@ -82,6 +82,11 @@ class Life:
         path = f"/home/{self.chance.randrange(3)}"
         return {"key": key, "name": word, "identities": [["remote", word]], "path": path, "device": "d"}
 
+    def claim(self) -> dict[str, Any]:
+        known = [identity for identity, _ in self.made]
+        sources = self.chance.sample(known, min(3, len(known)))
+        return {"window": f"w{self.chance.randrange(5)}", "extractor": "rules", "sources": sources, "events": []}
+
     def draft(self, ordinal: int, word: str) -> Draft:
         chance, common = self.chance, self.common()
         text = " ".join([*chance.choices(WORDS, k=chance.randrange(1, 9)), word])
@@ -101,17 +106,7 @@ class Life:
             model.CONTEXT_DELIVERED: Draft(
                 model.CONTEXT_DELIVERED, {**common, "items": [[one, word, 1] for one in some]}, ordinal
             ),
-            model.WINDOW_CONSOLIDATED: Draft(
-                model.WINDOW_CONSOLIDATED,
-                {
-                    **common,
-                    "window": f"w{chance.randrange(5)}",
-                    "extractor": "rules",
-                    "sources": chance.sample(known, min(3, len(known))),
-                    "events": [],
-                },
-                ordinal,
-            ),
+            model.WINDOW_CONSOLIDATED: Draft(model.WINDOW_CONSOLIDATED, {**common, **self.claim()}, ordinal),
         }
         if len(some) == 2:
             picks[model.MEMORY_JUDGED] = Draft(
