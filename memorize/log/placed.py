@@ -55,6 +55,6 @@ def redact_placed(text: str) -> str:
     if "-" in text and (" -p" in text or " -P" in text or " -a" in text or " -w" in text):
         text = _GLUED.sub(lambda match: match["lead"] + _SECRET, text)
         text = _APART.sub(lambda match: match["lead"] + _SECRET, text)
-    if not text.isascii() and any(char in text for char in _LETTERS) and any(word in text for word in _WORDS):
+    if not text.isascii() and any(map(text.__contains__, _LETTERS)) and any(map(text.__contains__, _WORDS)):
         text = _SPOKEN.sub(lambda match: match["lead"] + _SECRET, text)
     return text

@@ -23,17 +23,19 @@ from memorize.log.secret_forms import (
     CODE,
     DASHED,
     DOTTED_NAME,
+    EDGES,
     FLAG,
     FOLD,
     HEADER,
+    HOOK,
     JOINT,
+    LEADS,
     LINE_NAME,
     MENTION,
     NAME_CHARS_MAX,
     NAMED,
     NAMES,
     NOT_A_VALUE,
-    OTHER_STARTS,
     PEM,
     RUN,
     SECRET_CAMEL,
@@ -133,22 +135,16 @@ def _key_like(raw: bytes) -> bool:
         end = classes.find(b" ", start)
         if end < 0:
             end = len(raw)
-        if raw.startswith(STARTS, start) or JOINT.search(raw, start, end) or _edge(raw, start):
+        if raw[start : start + 2] in LEADS and raw.startswith(STARTS, start):
+            return True
+        if raw[start - 2 : start] in EDGES and raw.endswith(BEFORE, 0, start):
+            return True
+        if JOINT.search(raw, start, end) or (raw.startswith(b"AA", start) and raw[start - 1 : start] == b":"):
             return True
         start = classes.find(RUN, end)
-    return raw.find(b"-----BEGIN") >= 0 or raw.find(b"earer") >= 0 or raw.find(b"asic ") >= 0 or raw.find(b"EARER") >= 0
-
-
-def _edge(raw: bytes, start: int) -> bool:
-    """Tell whether what stands before a run, or its first letters, may belong to a key without a joint."""
-    if raw.startswith(OTHER_STARTS, start):
+    if b"hooks" in raw and HOOK.search(raw) is not None:
         return True
-    before = raw[start - 1 : start]
-    if before == b":":
-        return raw.startswith(b"AA", start)
-    if before == b"/" and raw.find(b"hooks", max(0, start - 80), start) >= 0:
-        return True
-    return before in (b".", b"/") and raw.endswith(BEFORE, 0, start)
+    return b"-----BEGIN" in raw or b"earer" in raw or b"asic " in raw or b"EARER" in raw
 
 
 def _named(raw: bytes) -> bool:

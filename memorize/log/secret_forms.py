@@ -48,6 +48,7 @@ TOKENS: Final[tuple[tuple[str, str], ...]] = (
         rf"shp(?:at|ca|pa|ss)_{A}|sq0(?:atp|csp|idp)-{W}|EAAA[A-Za-z0-9_\-]{{40,}}|PMAK-{W}|figd_{W}",
     ),
     ("service-token", rf"lin_api_{A}|ntn_{A}|secret_{M}|dt0c01\.{W}|phx_{M}|sntry[su]_{W}"),
+    ("memorize-key", rf"memorize-key-1:{W}"),
     ("age-key", r"AGE-SECRET-KEY-1[A-Z0-9]{12,}"),
     ("jwt", r"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*)*"),
 )
@@ -73,9 +74,26 @@ STARTS: Final = (
     b"ATBB",
     b"EAAA",
     b"eyJ",
+    b"SK",
+    b"cio",
+    b"oy2",
 )
-OTHER_STARTS: Final = (b"SK", b"cio", b"oy2")
-BEFORE: Final = (b"ya29.", b"hvs.", b"hvb.", b"SG.", b"dt0c01.", b"dp.pt.", b"dp.st.", b"dp.ct.", b"dp.sa.", b"1//")
+BEFORE: Final = (
+    b"ya29.",
+    b"hvs.",
+    b"hvb.",
+    b"SG.",
+    b"dt0c01.",
+    b"dp.pt.",
+    b"dp.st.",
+    b"dp.ct.",
+    b"dp.sa.",
+    b"1//",
+    b"key-1:",
+)
+# Nearly every run has neither of these, which a look at a byte or two tells.
+LEADS: Final = frozenset(start[:2] for start in STARTS)
+EDGES: Final = frozenset(one[-2:] for one in BEFORE)
 JOINT: Final = re.compile(
     rb"[_-](?:(?<=sk-|hf_|r8_|fw_)(?<![A-Za-z0-9]...)|(?<=[sr]k_)(?=live|test|prod)|"
     rb"(?<=gh[pousr]_|npm_|gsk_|xai-|csk-|sbp_|nfp_|fo1_|glc_|ntn_|phx_|tgp_|AGE-|fm\d_)|(?<=key-)(?=[0-9a-f]{9})|(?<=do[opr]_)v1_|"
@@ -88,6 +106,8 @@ JOINT: Final = re.compile(
 RUN_CHARS: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 CLASSES: Final = bytes(97 if byte in RUN_CHARS else 32 for byte in range(256))
 RUN: Final = b"a" * 15
+# A long run behind a slash, not far from this word.
+HOOK: Final = re.compile(rb"hooks.{0,74}/[A-Za-z0-9_\-]{15}", re.DOTALL)
 
 # --- key blocks ---
 PEM: Final = re.compile(
