@@ -12,26 +12,33 @@ import click
 
 from memorize.cli.console import app, here_option, json_option, listing, say
 from memorize.cli.when import ago
+from memorize.model import OBSERVED_SHELL
 from memorize.recall.plain import one_line
 
 if TYPE_CHECKING:
     from memorize.bootstrap import App
-    from memorize.index.read import Session
+    from memorize.index.read import Reader, Session
     from memorize.index.working import Touch
     from memorize.recall.live import Other
 
 WATCH_S: Final = 2.0
 _FILES_MAX: Final = 4
+_COMMAND_CHARS_MAX: Final = 60
 _ACTIVE: Final = "active"
 
 
 class Listed(NamedTuple):
-    """A session with what is shown of it beside its row. ``device`` is "" for this machine."""
+    """A session with what is shown of it beside its row. ``device`` is "" for this machine.
+
+    ``ran`` is the last command of one at work that changed something or failed, ``ran_at`` when (wall ms).
+    """
 
     session: Session
     state: str
     device: str
     files: tuple[Touch, ...]
+    ran: str = ""
+    ran_at: int = 0
 
     def item(self) -> dict[str, Any]:
         """Return it as data."""
@@ -39,7 +46,8 @@ class Listed(NamedTuple):
             {"path": one.path, "op": one.op, "added": one.added, "removed": one.removed, "at": one.at}
             for one in self.files
         ]
-        return {**self.session._asdict(), "state": self.state, "device_name": self.device, "files": files}
+        beside = {"state": self.state, "device_name": self.device, "files": files}
+        return {**self.session._asdict(), **beside, "ran": self.ran, "ran_at": self.ran_at or None}
 
 
 @click.command()
@@ -89,7 +97,7 @@ def listed(parts: App, project: str | None, limit: int) -> list[Listed]:
     files: dict[tuple[str, str], dict[str, Touch]] = {}
     for touch in working.touches(reader.connection, keys, since):
         files.setdefault((touch.session, touch.agent), {}).setdefault(touch.path, touch)
-    return [
+    rows = [
         Listed(
             one,
             _state(one, active),
@@ -98,6 +106,14 @@ def listed(parts: App, project: str | None, limit: int) -> list[Listed]:
         )
         for one in found
     ]
+    return [_with_command(reader, one) if one.state == _ACTIVE else one for one in rows]
+
+
+def _with_command(reader: Reader, one: Listed) -> Listed:
+    for event in reader.log(kind=OBSERVED_SHELL, session=one.session.session, limit=1):
+        command = str((event.payload or {}).get("command") or "")
+        return one._replace(ran=command, ran_at=event.header.wall)
+    return one
 
 
 def _state(one: Session, active: dict[tuple[str, str], Other]) -> str:
@@ -114,7 +130,7 @@ def _lines(found: Sequence[Listed], root: str, now: int) -> list[str]:
             f"{row.session[:8]:8}  {row.agent:8} {one_line(row.branch) or '-':20} {ago(row.last, now):>12}  "
             f"{one.state:6} {row.observations:5} observed"
         )
-        lines += [f"          {text}" for text in (_where(one, root), _what(one, now)) if text]
+        lines += [f"          {text}" for text in (_where(one, root), _what(one, now), _ran(one, now)) if text]
     return lines or ["no session was captured here yet"]
 
 
@@ -130,6 +146,10 @@ def _what(one: Listed, now: int) -> str:
     names = [f"{one_line(touch.path)} {ago(touch.at, now)}" for touch in one.files[:_FILES_MAX]]
     more = f" and {len(one.files) - _FILES_MAX} more" if len(one.files) > _FILES_MAX else ""
     return f"edited {', '.join(names)}{more}" if names else ""
+
+
+def _ran(one: Listed, now: int) -> str:
+    return f"ran {one_line(one.ran)[:_COMMAND_CHARS_MAX]} {ago(one.ran_at, now)}" if one.ran else ""
 
 
 def _watch(parts: App, project: str | None, root: str, limit: int) -> None:

@@ -34,6 +34,8 @@ def opens(person: Person, session: str) -> None:
 def test_sessions_are_listed_with_state_checkout_and_files(person: Person) -> None:
     opens(person, "하나-first")
     edits(person, "하나-first", "web/장바구니.ts")
+    call = {"session_id": "하나-first", "tool_name": "Bash", "tool_input": {"command": "make 배포"}}
+    person.hook("PostToolUseFailure", {**call, "error": "Exit code 2\nno"})
     opens(person, "second")
     person.hook("SessionEnd", {"session_id": "second", "reason": "other"})
     found = {one["session"]: one for one in person.gets("sessions")["items"]}
@@ -42,8 +44,10 @@ def test_sessions_are_listed_with_state_checkout_and_files(person: Person) -> No
     assert (file["path"], file["op"], file["added"]) == ("web/장바구니.ts", "create", 2)
     assert found["하나-first"]["root"] == str(person.project)
     assert found["second"]["device_name"] == ""
+    assert (found["하나-first"]["ran"], found["second"]["ran"]) == ("make 배포", "")
     said = person.types("sessions").out
     assert "edited web/장바구니.ts" in said
+    assert "ran make 배포" in said
     assert max(len(line) for line in said.splitlines()) <= 100
     assert person.gets("sessions", "--all")["total"] == 2
 
