@@ -48,20 +48,29 @@ class Run(NamedTuple):
 
 
 def link_of(header: bytes) -> Link | None:
-    """Return the place that a raw header tells, None when it tells none. Total."""
+    """Return the place that a raw header tells, None when it names no writer or no number. Total.
+
+    Of what else cannot be used the empty value is taken, as ``log.codec`` does.
+    """
     try:
         fields = msgpack.unpackb(header, raw=False, strict_map_key=False, unicode_errors="replace")
-        get = fields.get
-        link = Link(get(K_REPLICA, b""), get(K_WRITER), get(K_SEQ), get(K_PREV, b""), get(K_LAMPORT))
+        writer, seq, lamport = fields.get(K_WRITER), fields.get(K_SEQ), fields.get(K_LAMPORT)
+        replica, prev = fields.get(K_REPLICA), fields.get(K_PREV)
     except (*_UNREADABLE, AttributeError):
         return None
-    sound = (
-        type(link.replica) is type(link.writer) is type(link.prev) is bytes
-        and len(link.writer) == RANDOM_BYTES
-        and type(link.seq) is type(link.lamport) is int
-        and 0 < link.seq <= _SEQ_MAX
+    if type(writer) is not bytes or len(writer) != RANDOM_BYTES or not _is_number(seq) or not seq:
+        return None
+    return Link(
+        replica if type(replica) is bytes and len(replica) == RANDOM_BYTES else b"",
+        writer,
+        seq,
+        prev if type(prev) is bytes and len(prev) == ID_BYTES else b"",
+        lamport if _is_number(lamport) else 0,
     )
-    return link if sound else None
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _SEQ_MAX
 
 
 class Chains:

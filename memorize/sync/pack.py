@@ -105,6 +105,7 @@ class Builder:
         self.size = 0  # compressed bytes that left the compressor
         self.plain = 0
         self.count = 0
+        self.loose: list[bytes] = []  # ids of events that are in no chain
         self.scopes: set[bytes] = set()  # ids of the scope keys that were used
 
     def add(self, envelope: Envelope, nonce: Callable[[int], bytes]) -> None:
@@ -125,6 +126,8 @@ class Builder:
         link = link_of(envelope.header)
         if link is not None:
             self.chains.add(envelope.id, link)
+        else:
+            self.loose.append(envelope.id)
 
     def finish(
         self, level: int, store: bytes, key: Scope, salt: bytes, replica: bytes, wrapped: Iterable[Sequence[Any]] = ()

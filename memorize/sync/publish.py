@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from memorize.ids import RANDOM_BYTES
 from memorize.sync.catalog import TAKEN, Catalog, Row
-from memorize.sync.chains import link_of
+from memorize.sync.chains import Link, Run, link_of
 from memorize.sync.folder import Folder
 from memorize.sync.intervals import Intervals
 from memorize.sync.pack import Builder, Sealed
@@ -100,7 +101,7 @@ class Publisher:
         catalog = self._catalog
         gone = {one.hex() for one in retired}
         rows = [row for row in self._rows() if owner_of(row.path) not in gone]
-        spans = self._holding.spans()
+        spans, loose = self._spans(rows)
         mine = self._holding.own(spans.keys())
         own_rows = [row for row in rows if owner_of(row.path) in self._selves]
         lacking: dict[bytes, list[Span]] = {}
@@ -126,7 +127,21 @@ class Publisher:
         catalog.facts = facts._replace(waiting=tuple(sorted(since.items())))
         chosen = sorted(own | due)
         runs = [span for writer in chosen if writer not in single for span in lacking[writer]]
-        return runs, [one for writer in chosen for one in single.get(writer, ())], len(since)
+        return runs, [*(one for writer in chosen for one in single.get(writer, ())), *loose], len(since)
+
+    def _spans(self, rows: Sequence[Row]) -> tuple[dict[bytes, tuple[bytes, list[Span]]], list[bytes]]:
+        """Return the runs of all writers, and the events beside them that no pack carries: without writer or number."""
+        placed: dict[bytes, tuple[bytes, list[Span]]] = {}
+        beside: list[Span] = []
+        for writer, (replica, runs) in self._holding.spans().items():
+            if len(writer) != RANDOM_BYTES:
+                beside += runs
+                continue
+            beside += [Span(writer, run.low, 0) for run in runs if run.low < 1]
+            if found := [run._replace(low=max(1, run.low)) for run in runs if run.high > 0]:
+                placed[writer] = (replica, found)
+        known = {one for row in rows if row.state == TAKEN and row.store == self._seal.store for one in row.loose}
+        return placed, [one.id for one in self._holding.of_spans(beside) if one.id not in known] if beside else []
 
     def _exactly(
         self,
@@ -140,21 +155,20 @@ class Publisher:
         for writer in spans.keys() - whole:
             if lacking.get(writer) == spans[writer][1]:
                 continue  # nothing of it is carried at all
-            links = {
-                one.id: link
-                for one in self._holding.of_spans(spans[writer][1])
-                if (link := link_of(one.header)) is not None
-            }
-            runs = [
-                run
-                for row in rows
-                if row.state == TAKEN and row.store == self._seal.store
-                for run in row.runs
-                if run.writer == writer
-            ]
-            if ids := exactly_uncarried(links, runs):
+            links = self._links(writer, spans[writer][1])
+            if ids := exactly_uncarried(links, self._runs_of(writer, rows)):
                 found[writer] = ids
         return found
+
+    def _links(self, writer: bytes, spans: Sequence[Span]) -> dict[bytes, Link]:
+        """Return the places of a writer's events."""
+        held = ((one.id, link_of(one.header)) for one in self._holding.of_spans(spans))
+        return {identity: link for identity, link in held if link is not None and link.writer == writer}
+
+    def _runs_of(self, writer: bytes, rows: Sequence[Row]) -> list[Run]:
+        """Return the runs of a writer that these packs of this store hold."""
+        taken = [row for row in rows if row.state == TAKEN and row.store == self._seal.store]
+        return [run for row in taken for run in row.runs if run.writer == writer]
 
     def publish(self, runs: Sequence[Span], ids: Sequence[bytes], progress: Callable[[int], None]) -> Tally:
         """Publish these events in as many packs as they need. ``progress`` is told how many events are done."""
@@ -214,7 +228,8 @@ class Publisher:
         for envelope in self._holding.get(sorted(fresh)):
             if (link := link_of(envelope.header)) is not None:
                 places.add(link.writer, link.seq, link.seq)
-        for row in soiled(self._own_ever().values(), places):
+        own = self._own_ever().values()
+        for row in [*soiled(own, places), *(row for row in own if not fresh.isdisjoint(row.loose))]:
             self._catalog.put(row._replace(soiled=True))
         self._catalog.add_erased(fresh)
         self._catalog.flush()
@@ -223,12 +238,14 @@ class Publisher:
         """Publish what a group of own packs holds as it is held now, and note what of them is superseded by it."""
         spans = Intervals(Span(run.writer, run.low, run.high) for row in group for run in row.runs).spans()
         builder = Builder(self._seal.scope_of, {run.last for row in group for run in row.runs})
-        for event in self._holding.of_spans(spans):
+        loose = dict.fromkeys(one for row in group for one in row.loose)
+        for event in chain(self._holding.of_spans(spans), self._holding.get(loose)):
             builder.add(event, self._random)
         made = self._put(builder, level) if builder.count else None
         now = self._catalog.facts.observed
         for row in group:
-            if made is not None and all(map(builder.chains.holds, row.runs)):
+            whole = all(map(builder.chains.holds, row.runs)) and set(row.loose) <= set(builder.loose)
+            if made is not None and whole:
                 self._catalog.put(row._replace(covered=made[1].path, since=now))
             else:
                 # It holds what is not held here any more: reading it again comes first.
@@ -265,11 +282,35 @@ class Publisher:
             kept = [
                 row for row in self._own().values() if not row.soiled and row.path not in {one.path for one in gone}
             ]
-            inside = carried(kept, self._seal.store)
             for row in gone:
-                if all(inside.covers(run.writer, run.low, run.high) for run in row.runs):
+                if self._is_inside(row, kept):
                     tally = tally.plus(self._delete(row))
         return tally
+
+    def _is_inside(self, row: Row, kept: Sequence[Row]) -> bool:
+        """Tell whether every event of a pack that was read stands in others of this store, too."""
+        store = self._seal.store
+        inside, whole = carried(kept, store), {head.writer for head in self._holding.heads()}
+        loose = {one for other in kept if other.store == store for one in other.loose}
+        if not loose.issuperset(row.loose):
+            return False
+        for run in row.runs:
+            if not inside.covers(run.writer, run.low, run.high):
+                return False
+            if run.writer not in whole and not self._leads_back(run, kept):
+                return False
+        return True
+
+    def _leads_back(self, run: Run, kept: Sequence[Row]) -> bool:
+        """Tell whether every event of a run is held and carried, where several may have one number."""
+        links = self._links(run.writer, self._holding.spans()[run.writer][1])
+        lacking = set(exactly_uncarried(links, self._runs_of(run.writer, kept)))
+        at: bytes = run.last
+        while at in links and at not in lacking:
+            if links[at].seq <= run.low:
+                return True
+            at = links[at].prev
+        return False
 
     def _put(
         self, builder: Builder, level: int, seal: Seal | None = None, wrapped: Sequence[Sequence[Any]] = ()
@@ -280,7 +321,7 @@ class Publisher:
         self._folder.create(path, sealed.data)
         number = self._catalog.next_number()
         row = Row(path, len(sealed.data), TAKEN, number, "", False, store, key[0], sealed.events, sealed.runs)
-        row = row._replace(scopes=tuple(sorted(builder.scopes)))
+        row = row._replace(scopes=tuple(sorted(builder.scopes)), loose=tuple(builder.loose))
         self._present.add(path)
         self._catalog.put(row)
         self._catalog.flush()

@@ -116,17 +116,19 @@ class Taker:
         row = row._replace(events=pack.events)
         # One that this replica could have made is looked at: it may hold what is to be taken out of it.
         own = owner_of(entry.path) in self._selves
-        if not own and self._known(pack.runs):
+        if not own and self._known(pack.runs, pack.events):
             return Taken(row._replace(state=TAKEN, why="", runs=pack.runs), Received(known=pack.events), pack.wrapped)
         return self._receive(pack, row)
 
-    def _known(self, runs: Sequence[Run]) -> bool:
-        """Tell whether every event of these runs is held.
+    def _known(self, runs: Sequence[Run], events: int) -> bool:
+        """Tell whether every event of these runs is held, and there are no others.
 
         It is when a run that was read reaches as far, and no number of its writer is missing or there twice: then the
         last event of the run, if it is held, is one of those, and names them all. A writer that only looks whole is
         not enough, for an event that is held may come after a twin of one that is held.
         """
+        if sum(run.high - run.low + 1 for run in runs) != events:
+            return False
         heads = self._heads()
         if not all(run.high <= heads.get(run.writer, 0) and self._was_read(run) for run in runs):
             return False
@@ -148,7 +150,7 @@ class Taker:
 
     def _receive(self, pack: Pack, row: Row) -> Taken:
         received, ahead, soiled = Received(), False, row.soiled
-        chains, whole = Chains(), Chains()
+        chains, whole, loose = Chains(), Chains(), list[bytes]()
         why = ""
         try:
             for batch in _batches(pack.envelopes):
@@ -163,6 +165,8 @@ class Taker:
                         chains.add(one.id, places[one.id])
                         if one.body is not None:
                             whole.add(one.id, places[one.id])
+                    else:
+                        loose.append(one.id)
         except BadPack as error:
             why = str(error)
         if received.new or received.bodies:
@@ -172,9 +176,10 @@ class Taker:
         if received.bad and not why:
             # Which ones is not told, so nothing of it counts as carried.
             why, chains = f"{received.bad} of its events are not what they claim to be", Chains()
+            loose.clear()
         state = BAD if why else TAKEN
         row = row._replace(state=state, why=why, runs=chains.runs(), soiled=soiled)
-        row = row._replace(missing=tuple(sorted(pack.missing)), scopes=tuple(sorted(pack.scopes)))
+        row = row._replace(missing=tuple(sorted(pack.missing)), scopes=tuple(sorted(pack.scopes)), loose=tuple(loose))
         return Taken(row, received, pack.wrapped, ahead)
 
     def _whole(self, row: Row) -> bool:

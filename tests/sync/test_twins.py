@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from memorize.log.codec import encode, new_header
+import msgpack
+
+from memorize.ids import event_id
+from memorize.log.codec import K_SEQ, K_WRITER, encode, new_header
 from memorize.model import OBSERVED_NOTE
 from memorize.sync.chains import Chains, Run, link_of
 from memorize.sync.handshake import Role
@@ -97,3 +100,16 @@ def test_the_run_of_a_twin_begins_where_its_writer_forked() -> None:
         assert chains.holds(Run(WRITER, 2, high, last.id))
         assert not chains.holds(Run(WRITER, 0, high, last.id))
     assert not chains.holds(Run(WRITER, 1, 4, twin.id))
+
+
+def test_an_event_without_a_place_in_any_chain_travels_too() -> None:
+    """A header that names no writer is no event to any fold, but its bytes verify: they are kept and passed on."""
+    made = encode(new_header(b"s" * 16, REPLICA, WRITER, OBSERVED_NOTE), {"text": "떠돌이"}, b"0" * 16)
+    fields = msgpack.unpackb(made.header, strict_map_key=False)
+    raw = msgpack.packb({key: value for key, value in fields.items() if key not in (K_WRITER, K_SEQ)})
+    stray = Envelope(event_id(raw), 1, raw, made.body)
+    a, b = apart(([FIRST, stray], [FIRST])).devices
+    assert converged(a, b)
+    assert ids(a) == ids(b) == {FIRST.id, stray.id}
+    a, b = two(([FIRST, stray], [FIRST]))
+    assert ids(a) == ids(b) == {FIRST.id, stray.id}
