@@ -203,7 +203,7 @@ def test_work_grows_with_the_length_of_the_line_and_not_faster(shell: Shell) -> 
 @pytest.mark.parametrize("shell", _SHELLS)
 def test_a_line_of_a_megabyte_takes_as_much_longer_as_it_is_longer(shell: Shell) -> None:
     size = count("characters of the longest command line", quick=64_000, full=1_000_000)
-    for unit in _UNITS[_SHELLS.index(shell) :: 3 * len(_SHELLS)]:
+    for unit in _UNITS[_SHELLS.index(shell) :: 6 * len(_SHELLS)]:
         short, long = (_seconds(_repeated(unit, chars), shell) for chars in (size // 8, size))
         # Eight times the length: a square would take 64 times as long.
         assert long <= 32 * max(short, 0.01), (unit, short, long)
