@@ -29,7 +29,7 @@ def broken(replicas: Sequence[Replica], promises: Promises, folding: Fold = fold
         held = {identity for identity in one.holding.events if one.holding.holds(identity)}
         if lost := promises.ids - held:
             yield f"replica {one.number} lacks {len(lost)} acknowledged events: {_names(lost)}"
-        if dropped := promises.nonces - {nonce for nonce, _ in one.holding.nonces}:
+        if dropped := promises.nonces - {one.holding.events[identity].header.nonce for identity in held}:
             yield f"replica {one.number} lacks {len(dropped)} captures: {_names(dropped)}"
         if invented := held - promises.written.keys():
             yield f"replica {one.number} holds {len(invented)} events that nobody wrote: {_names(invented)}"

@@ -127,8 +127,9 @@ class World:
         found: set[bytes] = set()
         for device in self.alive():
             holding = device.replica.holding
-            found.update(one for one in holding.events if holding.holds(one))
-            found.update(nonce for nonce, _ in holding.nonces)
+            held = [event for event in holding.events.values() if holding.holds(event.id)]
+            found.update(event.id for event in held)
+            found.update(event.header.nonce for event in held)
             found.update(device.replica.spool)
         # What lies in a folder that nobody looks into any more is as good as gone.
         for data in self.carrier.copies() if any(one.folder is not None for one in self.alive()) else ():
