@@ -21,6 +21,8 @@ PREAMBLE: Final = b"\0memorize peer\n"
 _NOISE_BYTES_MAX: Final = 64 * 1024
 _STDERR_BYTES_MAX: Final = 4 * 1024
 _LEAVE_S: Final = 3.0
+# A host that is switched off must not hold up what runs by itself; somebody at a terminal has settings and patience.
+_CONNECT_S: Final = 15
 # The installer links the program there, and a shell that nobody logs in to often does not look there.
 _COMMAND: Final = 'PATH="$PATH:$HOME/.local/bin" exec memorize serve --stdio'
 _ADDRESS: Final = re.compile(
@@ -61,7 +63,7 @@ def words(address: Address, *, asks: bool, options: Sequence[str] = ()) -> list[
     """Return the ssh command. Without a terminal (``asks`` off) ssh must fail instead of asking for something."""
     found = ["ssh", "-T", *options]
     if not asks:
-        found += ["-o", "BatchMode=yes"]
+        found += ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_CONNECT_S}"]
     if address.port:
         found += ["-p", str(address.port)]
     where = f"{address.user}@{address.host}" if address.user else address.host
