@@ -17,6 +17,7 @@ import pytest
 from memorize.agents.hookfiles import put_hook_files
 from memorize.bootstrap import keeping, open_app
 from memorize.bootstrap.scoping import Scoping
+from memorize.log.redact import redact
 from memorize.log.segments import frame_event, read_segment
 from memorize.paths import Home
 from memorize.sync.port import Envelope
@@ -239,6 +240,15 @@ def test_show_tells_no_secret(person: Person) -> None:
     shown = json.dumps(person.gets("key", "show")) + person.types("key", "show").out
     for path in person.home.keys.glob("*.key"):
         assert path.read_bytes().hex() not in shown
+
+
+@pytest.mark.parametrize("form", ["{}", "{}\n", "echo {} | memorize key import", "KEY='{}'", "말하자면 {}입니다"])
+def test_a_line_that_an_agent_sees_does_not_come_into_the_log(person: Person, form: str) -> None:
+    """Whoever has an agent run "key export" would else have the keys in what is synchronised."""
+    line = _line(person).strip()
+    shown = redact(form.format(line))
+    assert line[20:60] not in shown
+    assert "[redacted:" in shown
 
 
 def test_after_a_rotation_both_keys_are_there_and_the_key_file_is_the_new_one(person: Person) -> None:
