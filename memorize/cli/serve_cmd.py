@@ -31,8 +31,10 @@ def command() -> None:
     # Whatever writes to standard output from here on must not get between the frames.
     sink = os.dup(1)
     os.dup2(2, 1)
-    report = sync_stream(StandardStreams(0, sink).stream, parts.holding, ring, Role.RESPONDER)
-    os.close(sink)
+    try:
+        report = sync_stream(StandardStreams(0, sink).stream, parts.holding, ring, Role.RESPONDER)
+    finally:
+        os.close(sink)  # however it ends, the other side must not wait for more
     if adopt(ring, report.wrapped) != ring:
         keeping.update(parts, lambda current: adopt(current, report.wrapped))
     if not report.converged:
