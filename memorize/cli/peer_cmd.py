@@ -153,11 +153,8 @@ def _say_paired(parts: App, terms: Terms, side: str) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the paired devices, and how it stands with each."""
-    from memorize.daemon import life
-
     parts = app()
-    told = life.peering(parts.home)
-    items = _peers(parts, told.get("peers", []))
+    items, told = peers_of(parts)
     if as_json:
         listing(items, len(items))
         return
@@ -172,10 +169,13 @@ def list_(as_json: bool) -> None:
     tell(f"listening: {port}{f' ({failure})' if failure else ''}")
 
 
-def _peers(parts: App, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def peers_of(parts: App) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return every paired device and how it stands with it, and what the daemon tells of its port."""
+    from memorize.daemon import life
     from memorize.sync import peers
 
-    states = {one.get("fingerprint"): one for one in told}
+    told = life.peering(parts.home)
+    states = {one.get("fingerprint"): one for one in told.get("peers", [])}
     items = []
     for peer in peers.load(parts.home, parts.files):
         name = peer.fingerprint.hex()
@@ -194,7 +194,7 @@ def _peers(parts: App, told: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "last_ms": state.get("last_ms", 0),
             }
         )
-    return items
+    return items, told
 
 
 @command.command("remove")

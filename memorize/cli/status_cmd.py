@@ -71,29 +71,28 @@ def _capture(parts: App) -> list[dict[str, Any]]:
 
 def _sync(parts: App) -> dict[str, Any] | None:
     """Return what is known of sync; None while nothing is set up, and then nothing of it is loaded."""
-    if not parts.home.sync.exists():
+    if not parts.home.sync.exists() and not (parts.home.keys / "peers.json").exists():
         return None
     from memorize.cli.sync_cmd import facts_of
 
     facts = facts_of(parts)
-    return facts if facts["targets"] else None
+    return facts if facts["targets"] or facts["peers"] else None
 
 
 def _sync_words(facts: dict[str, Any] | None, now: int) -> str:
     if facts is None:
         return "not set up"
-    places = ", ".join(
-        f"{one['kind']} {one['where']}" if one["kind"] == "folder" else one["where"] for one in facts["targets"]
-    )
+    places = [f"folder {one['where']}" if one["kind"] == "folder" else one["where"] for one in facts["targets"]]
+    places += [f"{one['name']} (paired)" for one in facts["peers"]]
     others = [
         f"{one['name'] or one['id'][:8]} {ago(min(one['last_ms'], now), now)}"
         for one in facts["devices"]
         if not one["here"]
     ]
-    state = (
-        f"converged (digest {facts['set'][:12]})" if facts["converged"] else f"not converged: {'; '.join(facts['why'])}"
-    )
-    return f"{places}: {', '.join(others) or 'no other device yet'}; {state}"
+    state = f"converged (digest {facts['set'][:12]})"
+    if not facts["converged"]:
+        state = f"not converged: {'; '.join(facts['why'])}"
+    return f"{', '.join(places)}: {', '.join(others) or 'no other device yet'}; {state}"
 
 
 def _size(path: Path) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from memorize import __version__
 from memorize.bootstrap import App
-from memorize.cli.sync_cmd import facts_of
+from memorize.cli.sync_cmd import facts_of, state_of
 from memorize.cli.when import ago, lasting
 from memorize.counted import counted
 
@@ -31,6 +31,8 @@ def findings(parts: App) -> Iterator[Finding]:
     facts, now = facts_of(parts), parts.clock.wall_ms()
     for one in facts["targets"]:
         yield _target(one, now)
+    for one in facts["peers"]:
+        yield Finding(bool(one["converged"]), "peer", f"{one['name']}: {state_of(one)}", "memorize peer list")
     others = [one for one in facts["devices"] if not one["here"]]
     yield from _devices(others, now)
     twins = len(parts.holding.twins())

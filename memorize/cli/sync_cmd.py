@@ -122,7 +122,9 @@ def status(as_json: bool) -> None:
         say(f"{_label(one)}  {_last(one, now)}")
         for note in one["notes"][:_NOTES_SHOWN]:
             say(f"    {note}")
-    if not facts["targets"]:
+    for one in facts["peers"]:
+        say(f"paired {one['name']}  {state_of(one)}")
+    if not facts["targets"] and not facts["peers"]:
         say("nothing to sync with yet: memorize sync add folder PATH, or memorize sync add ssh://HOST")
     for device in facts["devices"]:
         say(_device_line(device, now))
@@ -137,19 +139,37 @@ def facts_of(parts: App) -> dict[str, Any]:
     last = syncing.last()
     items = [_known(target._asdict(), last.get(target.where)) for target in syncing.targets()]
     pair = parts.reader().digest()
+    paired = _paired(parts)
     # What was written since the last round has not been handed out.
     why = [f"{_label(one)}: {one['reason'] or 'no round yet'}" for one in items if not one["settled"]]
     why += [
         f"{_label(one)}: new events here since the last round" for one in items if one["settled"] and _older(one, pair)
     ]
+    why += [f"{one['name']} (paired): {state_of(one)}" for one in paired if not one["converged"]]
     return {
         "targets": items,
+        "peers": paired,
         "devices": [_device(one, parts.device()) for one in syncing.devices()],
-        "converged": bool(items) and not why,
-        "why": why or ([] if items else ["nothing to sync with"]),
+        "converged": bool(items or paired) and not why,
+        "why": why or ([] if items or paired else ["nothing to sync with"]),
         "set": pair[0],
         "state": pair[1],
     }
+
+
+def _paired(parts: App) -> list[dict[str, Any]]:
+    """Return the paired devices; without any, nothing of peers is loaded."""
+    if not (parts.home.keys / "peers.json").exists():
+        return []
+    from memorize.cli.peer_cmd import peers_of
+
+    return peers_of(parts)[0]
+
+
+def _state(one: dict[str, Any]) -> str:
+    if one["converged"]:
+        return "connected, both hold the same"
+    return one["reason"] or one["state"] or "the daemon is not running: memorize daemon start"
 
 
 def _known(target: dict[str, Any], last: Any) -> dict[str, Any]:
