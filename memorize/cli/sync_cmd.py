@@ -166,7 +166,8 @@ def _paired(parts: App) -> list[dict[str, Any]]:
     return peers_of(parts)[0]
 
 
-def _state(one: dict[str, Any]) -> str:
+def state_of(one: dict[str, Any]) -> str:
+    """Return how it stands with a paired device, in words."""
     if one["converged"]:
         return "connected, both hold the same"
     return one["reason"] or one["state"] or "the daemon is not running: memorize daemon start"
