@@ -13,6 +13,8 @@ from memorize.bootstrap.syncing import Round, Syncing
 from memorize.config import Config
 from memorize.model import Draft, text_key
 from memorize.paths import Home
+from memorize.sync import keys, peer
+from memorize.sync.handshake import Role
 from memorize.sync.ring import offer
 from tests.counts import count
 from tests.sync.simulator.clock import DAY_MS, LocalClock, WorldTime
@@ -63,6 +65,22 @@ class Device:
     def sync(self) -> list[Round]:
         syncing = Syncing(self.app)
         return syncing.rounds(syncing.targets(), by_hand=True)
+
+    def rotate(self) -> None:
+        keeping.update(self.app, lambda ring: keys.rotate(ring, keys.new_secret(), keys.new_salt()))
+
+    def talk(self, other: Device, turns_max: int) -> None:
+        """Exchange with another device directly, until both are done or the connection breaks behind some turn."""
+        roles = ((self, Role.INITIATOR), (other, Role.RESPONDER))
+        sides = [peer.session(one.app.holding, keeping.keyring(one.app), role) for one, role in roles]
+        frames, turns = sides[0].opening(), 0
+        while frames and turns < turns_max:
+            turns += 1
+            frames = sides[turns % 2].on(frames)
+        for one, side in zip((self, other), sides, strict=True):
+            assert side.problem is None
+            given = peer.given(side)
+            keeping.update(one.app, lambda ring, given=given: keys.adopt(ring, given))
 
     def texts(self) -> list[str]:
         return sorted(hit.row.text for hit in self.app.search("", None, limit=1000).hits)
@@ -179,10 +197,14 @@ def live(random: Random, devices: list[Device], tool: Tool, ram: Path) -> tuple[
             text = f"기억 {step} word{random.getrandbits(60):x}"
             names[text] = device.remember(text)
             kept.add(text)
-        elif way < 0.7:
+        elif way < 0.52:
+            device.talk(random.choice([one for one in devices if one is not device]), random.choice((2, 3, 4, 99)))
+        elif way < 0.54:
+            device.rotate()
+        elif way < 0.72:
             device.sync()
             tool.carry([one.folder for one in devices])
-        elif way < 0.78 and kept:
+        elif way < 0.79 and kept:
             text = random.choice(sorted(kept))
             device.erase(names[text])
             kept.discard(text)
