@@ -116,9 +116,12 @@ class Syncing:
         progress: Progress | None = None,
         *,
         by_hand: bool = False,
+        asks: bool = False,
         wait_s: float = WAIT_S,
     ) -> list[Round]:
         """Do a round with each target, one after the other; a failure of one is told in its round and stops no other.
+
+        ``by_hand``: a person waits. ``asks``: and sits at a terminal, where ssh may ask something.
 
         Raises Busy when another process syncs for so long, and what keeps this device from syncing at all.
         """
@@ -128,7 +131,7 @@ class Syncing:
             self._store.reader()  # takes in what waits in the spool
             self._store.greet()
             for _ in range(_PASSES):
-                done = [self._round(target, told, by_hand=by_hand) for target in places]
+                done = [self._round(target, told, by_hand=by_hand, asks=asks) for target in places]
                 held = self._held()
                 sums |= {one.target: _sum(sums.get(one.target), one)._replace(set=held) for one in done}
                 self._note(list(sums.values()))
@@ -142,14 +145,14 @@ class Syncing:
     def _held(self) -> str:
         return self._store.reader(drain=False).digest()[0]
 
-    def _round(self, target: Target, progress: Progress, *, by_hand: bool) -> Round:
+    def _round(self, target: Target, progress: Progress, *, by_hand: bool, asks: bool) -> Round:
         now = self._store.clock.wall_ms()
         try:
             if target.kind == FOLDER:
                 report = self._sync_folder(target, progress, by_hand=by_hand)
                 done = _of_folder(target, report, keeping.keyring(self._store).stores, now)
                 return _with_bare(done, len(self._store.holding.wanted()))
-            return _of_peer(target, self._sync_peer(target, progress, by_hand=by_hand), now)
+            return _of_peer(target, self._sync_peer(target, progress, asks=asks), now)
         except Problem as problem:
             return Round(target, settled=False, reason=f"{problem} ({problem.remedy()})", at_ms=now)
 
@@ -174,13 +177,13 @@ class Syncing:
         finally:
             catalog.close()
 
-    def _sync_peer(self, target: Target, progress: Progress, *, by_hand: bool) -> PeerReport:
+    def _sync_peer(self, target: Target, progress: Progress, *, asks: bool) -> PeerReport:
         report = sync_peer(
             target.where,
             self._store.holding,
             keeping.keyring(self._store),
             lambda done, total: progress(target.label, done, total),
-            asks=by_hand,
+            asks=asks,
         )
         if report.wrapped:
             self._take(list(report.wrapped))

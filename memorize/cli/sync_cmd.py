@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ def command(context: click.Context, only: str | None, as_json: bool) -> None:
         if not chosen:
             raise UnknownTarget(what=only)
     with _bar(quiet=as_json) as told:
-        done = syncing.rounds(chosen, told, by_hand=True)
+        done = syncing.rounds(chosen, told, by_hand=True, asks=sys.stdin.isatty())
     if done:
         parts.refresh_briefs(force=False)
     pair = parts.reader().digest()
