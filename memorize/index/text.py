@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 from typing import Final
 
 # More terms than this make a query slower, not better: the rest of a pasted page is noise.
@@ -19,14 +18,18 @@ QUERY_TERMS_MAX: Final = 64
 # Where an identifier has a seam: aB, 1B, ABc, a_b, a-b. The first character of every branch is one of few, so the
 # regular expression engine skips ordinary prose at the speed of a character set.
 _SEAM: Final = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|[A-Z][a-z])|[_-](?<=[A-Za-z0-9].)[_-]*[A-Za-z0-9]")
-_WORD: Final = re.compile(r"[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]+)*")
+# An identifier with a seam.
+_NAME: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]|(?<=[a-z0-9])[A-Z]|(?<=[A-Z])[A-Z][a-z]))"
+    r"[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]+)*"
+)
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z]|[0-9]+")
-_INSIDE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 # An identifier of more parts than this is no name that somebody types (a UUID has five, a base64 text hundreds).
 _JOINED_CHARS_MAX: Final = 64
 
 # Longer words than this are hashes and the like, which never come again.
 _KEPT_CHARS_MAX: Final = 48
+_KEPT_MAX: Final = 16_384
 
 # Letters of languages that put no spaces between words (Hangul has them, but glues particles to the noun).
 _CJK: Final = (
@@ -53,19 +56,9 @@ STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 def document(text: str) -> str:
     """Return the text to be indexed for ``text``: words in lower case, apart by anything but letters and digits.
 
-    Most words of a text are plain, and most of the others come again and again, so each is worked out once.
+    The same words come again and again, so each is worked out once.
     """
-    plain = text.isascii()
-    return " ".join(
-        [
-            word
-            if word.isalpha() and word.islower() and (plain or word.isascii())
-            else _word(word)
-            if len(word) <= _KEPT_CHARS_MAX
-            else _split(word)
-            for word in text.split()
-        ]
-    )
+    return " ".join(map(_words.__getitem__, text.split()))
 
 
 def query_terms(text: str, limit: int = QUERY_TERMS_MAX) -> list[str]:
@@ -100,39 +93,32 @@ def _split(word: str) -> str:
     return unicodedata.normalize("NFC", _identifiers(word).casefold())
 
 
-_word = lru_cache(maxsize=16_384)(_split)
+class _Words(dict[str, str]):
+    """What is indexed for a word, by word: looking up a whole text so needs no step of Python's for a known word."""
+
+    def __missing__(self, word: str) -> str:
+        found = _split(word)
+        if len(word) <= _KEPT_CHARS_MAX:
+            if len(self) >= _KEPT_MAX:
+                self.clear()
+            self[word] = found
+        return found
+
+
+_words: Final = _Words()
 
 
 def _identifiers(text: str) -> str:
     """Put the parts and the whole in place of every identifier."""
-    seam = _SEAM.search(text)
-    if seam is None:
-        return text
-    found: list[str] = []
-    done = 0
-    while seam is not None:
-        start = seam.start()
-        while start > done and text[start - 1] in _INSIDE:
-            start -= 1
-        while text[start] in "_-":
-            start += 1
-        word = _WORD.match(text, start)
-        if word is None:  # cannot be: a seam lies between two letters or digits
-            break
-        found.append(text[done:start])
-        found.append(_parts(word[0]))
-        done = word.end()
-        seam = _SEAM.search(text, done)
-    found.append(text[done:])
-    return " ".join(found)
+    return text if _SEAM.search(text) is None else _NAME.sub(_parts, text)
 
 
-def _parts(word: str) -> str:
-    parts = _PART.findall(word)
+def _parts(name: re.Match[str]) -> str:
+    parts = _PART.findall(name[0])
     whole = "".join(parts)
     if len(parts) < 2 or len(whole) > _JOINED_CHARS_MAX:
-        return " ".join(parts)
-    return " ".join(parts) + " " + whole
+        return f" {' '.join(parts)} "
+    return f" {' '.join(parts)} {whole} "
 
 
 def _pairs(found: re.Match[str]) -> str:
