@@ -13,6 +13,8 @@ _PARTS: Final = re.compile(
     r"[^'\"\\ \t\r\f\v\n]+|'[^']*'|\"(?:[^\"\\]|\\.)*+\"|(?P<join>\\\r?\n)|\\.|(?P<space>[ \t\r\f\v\n]+)|.",
     re.DOTALL,
 )
+# Without any of these all white space is folded already, whatever is quoted.
+_UNFOLDED: Final = re.compile(r"[\t\r\f\v\n\\]|  ")
 # ``cd sub && command``: what runs in a directory below is the same as when the agent had gone there before.
 _CD: Final = re.compile(r"cd (?P<to>[\w.@%+,/-]+) ?(?:&&|;|\n) ?(?P<rest>.+)", re.DOTALL)
 _CDS_MAX: Final = 8
@@ -20,6 +22,19 @@ _CDS_MAX: Final = 8
 
 def normal(command: str, folder: str = "") -> tuple[str, str]:
     """Return the command with its white space folded, and the directory, relative to the checkout, it runs in."""
+    line = (_folded(command) if _UNFOLDED.search(command) else command.lstrip(" ")).rstrip(" \n;")
+    for _ in range(_CDS_MAX):
+        went = _CD.fullmatch(line)
+        if went is None or went["to"].startswith(("/", "-")):
+            break
+        inside = posixpath.normpath(posixpath.join(folder, went["to"]))
+        if inside.startswith(".."):
+            break
+        line, folder = went["rest"], "" if inside == "." else inside
+    return line, folder
+
+
+def _folded(command: str) -> str:
     pieces: list[str] = []
     gap = ""
     for found in _PARTS.finditer(command):
@@ -30,16 +45,7 @@ def normal(command: str, folder: str = "") -> tuple[str, str]:
             pieces.append(gap)
         pieces.append(found[0])
         gap = ""
-    line = "".join(pieces).rstrip(" \n;")
-    for _ in range(_CDS_MAX):
-        went = _CD.fullmatch(line)
-        if went is None or went["to"].startswith(("/", "-")):
-            break
-        inside = posixpath.normpath(posixpath.join(folder, went["to"]))
-        if inside.startswith(".."):
-            break
-        line, folder = went["rest"], "" if inside == "." else inside
-    return line, folder
+    return "".join(pieces)
 
 
 def number(command: str, folder: str = "") -> int:
