@@ -57,6 +57,7 @@ class Carrier:
         watch = Watch(
             lambda path, data: self._created(number, path, data),
             lambda path: self._deleted(number, path),
+            self.step,
         )
         return MemoryFolder(self.disks[number], watch, self.random, owns)
 

@@ -43,10 +43,11 @@ class Disk:
 
 
 class Watch(NamedTuple):
-    """What the sync tool does when a replica makes or removes a file."""
+    """What the sync tool does when a replica makes or removes a file, and while it looks elsewhere."""
 
     created: Callable[[str, bytes], None]
     deleted: Callable[[str], None]
+    meanwhile: Callable[[], object]
 
 
 class MemoryFolder:
@@ -78,8 +79,10 @@ class MemoryFolder:
         return Listing([entry for entry in found if not entry.path.startswith(hidden or ("\0",))], hidden)
 
     def read(self, path: str) -> bytes:
-        """Return the content of a file; now and then it cannot be had."""
+        """Return the content of a file; now and then it cannot be had, or something else happened since the listing."""
         self._look()
+        if self._fails(0.1):
+            self._watch.meanwhile()
         found = self.files().get(path)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "no such file")
