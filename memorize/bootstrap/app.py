@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 from memorize import config as settings
 from memorize import limits, model, reading
 from memorize.agents import briefing
-from memorize.bootstrap import watching
 from memorize.bootstrap.erasing import Erasing
-from memorize.bootstrap.store import Store
+from memorize.bootstrap.store import TITLES, Store
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
 from memorize.consolidate.windows import Window, windows
@@ -147,18 +146,16 @@ class App(Store):
         key, now = self.known_as(place, view), self.clock.wall_ms()
         beside: tuple[str, ...] = ()
         if session:
+            from memorize.bootstrap import watching  # with its tables of commands, of no use to most verbs
+
             beside = live.also_here(watching.around_session(self, view, key, place, now, without=session), now)
         situation = Situation(key, place.name, session, place.branch, live=beside, delivered=delivered)
         return self._context(view, situation)
 
-    def known_as(self, place: Place, view: Reader) -> str:
-        """Return the key under which the memories of this place are found: the old one until both are linked."""
-        return watching.known_as(self, place, view)
-
     def _context(self, view: Reader, situation: Situation) -> Context:
         query, zone = Query(view.connection, view.observation_text), self.clock.zone_minutes()
         files = query.recent_files(query.family(situation.project), _FILES)
-        known = situation._replace(files=files, titles=watching.TITLES, zone_minutes=zone)
+        known = situation._replace(files=files, titles=TITLES, zone_minutes=zone)
         return build_context(query, known, self.clock.wall_ms(), self.config.context_tokens, weights=self.weights)
 
     def refresh_briefs(self, project: str | None = None, *, force: bool = True, drain: bool = True) -> bool:
@@ -166,6 +163,8 @@ class App(Store):
 
         With ``force`` off, nothing is done while the state is the one that was rendered last.
         """
+        from memorize.bootstrap import watching  # see ``context``
+
         view = self.reader(drain=drain)
         mark = briefs.state_mark(view.connection)
         if not force and mark == briefs.rendered_mark(view.connection):

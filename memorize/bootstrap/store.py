@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Final, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from memorize import agents
 from memorize.bootstrap.intake import Intake
 from memorize.clock import Clock
 from memorize.config import Config
@@ -37,8 +39,12 @@ from memorize.log.spool import put_batch
 from memorize.log.syncfolders import syncing_tool
 from memorize.model import Draft, Envelope, Received
 from memorize.paths import Home
-from memorize.sync.holding import StoreHolding
 
+if TYPE_CHECKING:
+    from memorize.sync.holding import StoreHolding
+
+# The agents' names for a person.
+TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
 _TRIES: Final = 3
 # So long a reader waits for whoever ingests; it is at work on what the reader wants to see.
 _DRAIN_S: Final = 1.0
@@ -117,6 +123,10 @@ class Store:
     def _places(self) -> Places:
         return Places(self.device(), self.home.exclude, self.clock, self.git_settings)
 
+    def known_as(self, place: Place, view: Reader) -> str:
+        """Return the key under which the memories of this place are found: the old one until both are linked."""
+        return view.former_key(self.device(), place) or place.project
+
     def here(self, directory: str) -> Place:
         """Return the project of a directory, and link it when it was known there by another key. To be asked last.
 
@@ -177,6 +187,8 @@ class Store:
     @cached_property
     def holding(self) -> StoreHolding:
         """The events of this state directory as exchange sees them, as far as they are indexed."""
+        from memorize.sync.holding import StoreHolding  # only exchange asks for it
+
         return StoreHolding(self.home, self.files, lambda: self.reader(drain=False).connection, self.receive)
 
     @cached_property

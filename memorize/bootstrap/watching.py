@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from memorize import agents, limits
+from memorize import limits
 from memorize.agents import shell
 from memorize.agents.base import Intent
-from memorize.bootstrap.store import Store
+from memorize.bootstrap.store import TITLES, Store
 from memorize.index import briefs, commands, working
 from memorize.index.devices import devices
 from memorize.index.place import Place
@@ -22,8 +21,6 @@ from memorize.recall.live import Announced, Notice, View
 from memorize.recall.needles import needles
 from memorize.recall.triggers import EDIT, own_triggers, triggers_of
 
-# The agents' names for a person.
-TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
 ACTION: Final = "action"
 _ANNOUNCED_MAX: Final = 256
 # So many directories, the latest ones, are asked for their own triggers and aliases.
@@ -50,7 +47,7 @@ class Watch:
         """Return what to say, whatever was said before; and keep what the intent announces."""
         store, now = self._store, self._store.clock.wall_ms()
         place = store.place(intent.cwd)
-        key = known_as(store, place, view)
+        key = store.known_as(place, view)
         query = Query(view.connection)
         rules = self._rules(query, intent, place, query.family(key), now)
         notices = [*self._beside(intent, place, view, key, now), *self._failed(intent, place, view, key, now)]
@@ -103,11 +100,6 @@ class Watch:
             self._announced[slot] = Announced(nonce, target.path, intent.agent, intent.session, target.branch, now)
         while len(self._announced) > _ANNOUNCED_MAX:
             del self._announced[next(iter(self._announced))]
-
-
-def known_as(store: Store, place: Place, view: Reader) -> str:
-    """Return the key under which the memories of this place are found: the old one until both are linked."""
-    return view.former_key(store.device(), place) or place.project
 
 
 def around_session(store: Store, view: Reader, key: str, place: Place, now: int, without: str = "") -> View:
