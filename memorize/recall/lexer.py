@@ -34,6 +34,9 @@ from memorize.recall.words import Simple, Split, Word
 
 _PLAIN: Final = re.compile(r"[^'\"\\`$ \t\r\n;&|()<>#]+")
 _BLANKS: Final = re.compile(r"[ \t\r]+")
+# Plain words up to the next thing that is none; each ends where nothing can be added to it.
+_ARGUMENTS: Final = re.compile(r"(?:[^'\"\\`$ \t\r\n;&|()<>#]++(?:[ \t\r]++|(?=[\n;&|)]|\Z)))++")
+_ARGUMENT: Final = re.compile(r"[^ \t\r]+")
 _NO_PARAMETERS: Final = re.compile(r"\([ \t]*\)")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _DESCRIPTOR: Final = re.compile(r"\d{1,9}|\{\w{1,40}\}")
@@ -153,6 +156,7 @@ class _Lexer(Quoting):
             self._end_word(top)
             found = _BLANKS.match(self.text, self.at)
             self.at = found.end() if found is not None else self.at + 1
+            self._arguments(top)
         elif char == "#":
             self._hash(top)
         elif char in "'\"\\`$":
@@ -168,6 +172,14 @@ class _Lexer(Quoting):
             self._closing(top)
         else:
             self._separator(top, char)
+
+    def _arguments(self, top: Construct) -> None:
+        """Take the plain arguments that begin here in one step: most words of most lines."""
+        if top.words and top.role == ARGUMENT and not (top.test or top.header or top.naming or top.cases):
+            found = _ARGUMENTS.match(self.text, self.at)
+            if found is not None:
+                top.words += [Word(text, False, len(text)) for text in _ARGUMENT.findall(found[0])]
+                self.at = found.end()
 
     def _hash(self, top: Construct) -> None:
         if top.word is not None:

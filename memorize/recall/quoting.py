@@ -15,6 +15,7 @@ from memorize.recall.words import Simple, Split, Word
 _BACKQUOTES_MAX: Final = 8
 # What means nothing to a shell, taken in one step: in double quotes, in braces, in parentheses.
 _IN_QUOTES: Final = re.compile(r"[^\"\\`$]+")
+_QUOTED: Final = re.compile(r"\"([^\"\\`$]*)\"")
 _IN_BRACES: Final = re.compile(r"[^}'\"\\`$]+")
 _IN_PARENS: Final = re.compile(r"[^()'\"\\`$#]+")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
@@ -103,6 +104,9 @@ class Quoting:
         elif char == "'" and quotes:
             end = self.text.find("'", self.at + 1)
             self._until(end, self.text[self.at + 1 : end] if end >= 0 else "")
+        elif char == '"' and (found := _QUOTED.match(self.text, self.at)) is not None:
+            self.add(found[1], quoted=True)
+            self.at = found.end()
         elif char == '"':
             self.add("", quoted=True)
             self.enter(Construct(QUOTES), 1)
