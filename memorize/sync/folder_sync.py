@@ -252,12 +252,13 @@ class _Round:
         )
         tally, waiting = Tally(), 0
         try:
+            # Before anything lies under a new key, others must be able to find that key.
+            tally = self._tell(publisher)
             runs, ids, waiting = publisher.missing(self._here(), retired)
             total = sum(run.high - run.low + 1 for run in runs) + len(ids)
             if total:
-                tally = publisher.publish(runs, ids, lambda done: self._progress(min(done, total), total))
+                tally = tally.plus(publisher.publish(runs, ids, lambda done: self._progress(min(done, total), total)))
             tally = tally.plus(publisher.cleanse(self._erased, self._keys.ring.scope_secret))
-            tally = tally.plus(self._tell(publisher))
             tally = tally.plus(publisher.merge())
             tally = tally.plus(publisher.tidy(retired))
         except OSError as error:
