@@ -16,7 +16,7 @@ from memorize.sync.folder_sync import FolderReport, Keys, sync_folder
 from memorize.sync.handshake import Door, Role
 from memorize.sync.packfile import BadPack
 from memorize.sync.port import Envelope
-from memorize.sync.ring import SALT_BYTES, SECRET_BYTES, Keyring, adopt, rotate
+from memorize.sync.ring import SALT_BYTES, SECRET_BYTES, Keyring, Wrapped, adopt, rotate, wrapped_from
 from memorize.sync.session import Session
 from tests.sync.simulator.folder import MemoryFolder
 from tests.sync.simulator.replica import Replica, State
@@ -184,3 +184,12 @@ def events_in(data: bytes, secret_of: Secrets) -> list[Envelope]:
         return list(pack.decode(data, secret_of).envelopes)
     except BadPack:
         return []
+
+
+def keys_in(data: bytes, secret_of: Secrets) -> list[Wrapped]:
+    """Return the keys that a file holds for those who have one of these."""
+    try:
+        rows = pack.decode(data, secret_of).wrapped
+    except BadPack:
+        return []
+    return [one for one in map(wrapped_from, rows) if one is not None]

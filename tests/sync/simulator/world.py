@@ -9,12 +9,13 @@ from typing import Final, NamedTuple
 from memorize.fold import fold
 from memorize.ids import RANDOM_BYTES
 from memorize.model import Draft
+from memorize.sync.packfile import probe
 from memorize.sync.port import Envelope
-from memorize.sync.ring import SECRET_BYTES, Keyring, StoreKey, key_id
+from memorize.sync.ring import SECRET_BYTES, Keyring, StoreKey, adopt, key_id
 from tests.sync.simulator import words
 from tests.sync.simulator.carrier import Carrier
 from tests.sync.simulator.clock import DAY_MS, LocalClock, WorldTime
-from tests.sync.simulator.engines import Backup, Device, events_in
+from tests.sync.simulator.engines import Backup, Device, events_in, keys_in
 from tests.sync.simulator.holding import MemoryHolding
 from tests.sync.simulator.invariants import Fold, Promises
 from tests.sync.simulator.replica import Replica
@@ -49,6 +50,8 @@ class World:
         self.backups: dict[int, Backup] = {}
         self.retired: set[bytes] = set()  # replicas of devices that never come back
         self.strangers: list[str] = []  # packs of others in the folder
+        self._keys_then: object = None
+        self._reachable: dict[bytes, bytes] = {}
         self._read: dict[bytes, tuple[set[bytes], set[bytes]]] = {}
         self.written: dict[bytes, tuple[bytes, bytes | None]] = {}
         self.nonce_of: dict[bytes, bytes] = {}
@@ -138,11 +141,26 @@ class World:
 
     def inside(self, data: bytes) -> tuple[set[bytes], set[bytes]]:
         """Return the ids and nonces of the events in a file that any key opens, and the ids of those with a body."""
+        if probe(data).key not in self.reachable():
+            return set(), set()
         if data not in self._read:
             events = [one for one in events_in(data, self.secrets.get) if self.is_true(one)]
             names = {one.id for one in events} | {self.nonce_of[one.id] for one in events}
             self._read[data] = (names, {one.id for one in events if one.body is not None})
         return self._read[data]
+
+    def reachable(self) -> dict[bytes, bytes]:
+        """Return the keys that somebody holds, or can take out of what lies in a folder."""
+        alive = self.alive()
+        now = (tuple(one.keys for one in alive), tuple(self.carrier.truth))
+        if self._keys_then != now:
+            keys = {key.id: key for one in alive for key in one.keys.keys}
+            ring = adopt(Keyring(self.store, tuple(keys.values())), [row for one in alive for row in one.keys.wrapped])
+            packs = [data for data in self.carrier.truth.values() if probe(data).key]
+            while (after := adopt(ring, [row for data in packs for row in keys_in(data, ring.find)])) != ring:
+                ring = after
+            self._keys_then, self._reachable = now, {key.id: key.secret for key in ring.keys}
+        return self._reachable
 
     def is_true(self, envelope: Envelope) -> bool:
         """Tell whether somebody wrote exactly this event."""
