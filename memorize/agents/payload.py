@@ -37,7 +37,9 @@ def read(capture: Capture) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        value = _JSON.decode(text)
+        value, end = _JSON.raw_decode(text)  # nothing but the text is stripped already
+        if end < len(text):
+            raise ValueError(f"something follows it at {end}")
     except RecursionError:
         raise Unreadable("the payload is nested too deeply") from None
     except ValueError as error:
@@ -122,6 +124,8 @@ def map_of(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def plain(text: str) -> str:
     """Return the text as valid UTF-8 can hold it: lone surrogates become replacement characters."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

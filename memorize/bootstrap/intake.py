@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from memorize import agents, model
@@ -29,6 +30,7 @@ _RECENT_BYTES_MAX: Final = 2 << 20
 _ANSWERED: Final = frozenset({model.SESSION_OPENED, model.OBSERVED_PROMPT})
 
 
+@lru_cache(maxsize=64)
 def is_before_tool(event: str) -> bool:
     """Tell whether a hook's event is one before a tool runs."""
     return ANSWER_S.get(event.lower().replace("_", "").replace(".", ""), 0.0) == BEFORE_S
@@ -50,7 +52,8 @@ class Intake:
         self._device = device
         self._view = view
         self._between = between
-        self._told: dict[str, Payload] = {}
+        self._recent_bytes = 0
+        self._told: dict[str, tuple[Place, Payload]] = {}
 
     def begin(self) -> None:
         """Begin a run: what was told about places in the last one is in the index now, or must be told again."""
@@ -84,6 +87,9 @@ class Intake:
 
         None either when the index cannot tell: what is told without a look at it could part a project from its memory.
         """
+        told = self._told.get(place.root)
+        if told is not None and told[0] is place:
+            return []
         payload = {
             "key": place.project,
             "name": plain(place.name),
@@ -91,7 +97,7 @@ class Intake:
             "path": place.root,
             "device": self._device(),
         }
-        if self._told.get(place.root) == payload:
+        if told is not None and told[1] == payload:
             return []
         drafts: list[Draft] = []
         with contextlib.suppress(IndexDamaged, Busy, CannotWrite):
@@ -100,13 +106,15 @@ class Intake:
                 drafts = [Draft(model.PROJECT_SEEN, payload, ORDINAL_PROJECT)]
                 if old := view.former_key(self._device(), place):
                     drafts.append(Draft(model.PROJECT_LINKED, {"a": old, "b": place.project}, ORDINAL_LINK))
-            self._told[place.root] = payload
+            self._told[place.root] = (place, payload)
         return drafts
 
     def _keep(self, capture: Capture) -> None:
+        before = self.recent.pop(capture.nonce, None)
         self.recent[capture.nonce] = capture
-        while len(self.recent) > _RECENT_MAX or sum(len(one.data) for one in self.recent.values()) > _RECENT_BYTES_MAX:
-            del self.recent[next(iter(self.recent))]
+        self._recent_bytes += len(capture.data) - (len(before.data) if before is not None else 0)
+        while len(self.recent) > _RECENT_MAX or self._recent_bytes > _RECENT_BYTES_MAX:
+            self._recent_bytes -= len(self.recent.pop(next(iter(self.recent))).data)
 
     def _delivered(self, capture: Capture) -> Sequence[Draft]:
         """Read the note of a hook that printed a brief: the nonce of the session start, then the record."""
