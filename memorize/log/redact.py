@@ -57,6 +57,7 @@ _SHORT_CHARS: Final = 80
 
 PLACEHOLDER: Final = "[redacted:{}]"
 _SECRET: Final = PLACEHOLDER.format("secret")
+_HOLD_NO_TEXT: Final = frozenset({bool, int, bytes, type(None)})
 _memo: dict[object, tuple[Any, bool]] = {}
 _clean: set[str] = set()
 
@@ -97,7 +98,13 @@ def redact_value(value: Any) -> Any:
         clean = {}
         for key, item in value.items():
             name, secret = _memo.get(key) or _name(key)
-            clean[name] = _hide(item) if secret else redact(item) if type(item) is str else redact_value(item)
+            if secret:
+                item = _hide(item)
+            elif type(item) is str:
+                item = item if item in _clean else redact(item)
+            elif type(item) not in _HOLD_NO_TEXT:
+                item = redact_value(item)
+            clean[name] = item
         return clean
     if isinstance(value, list | tuple):
         items = [redact_value(item) for item in value]
