@@ -19,8 +19,11 @@ from memorize.recall.wrappers import (
     JOINER_VALUED,
     JOINERS,
     LINES,
+    NODE_PROGRAMS,
     POWERSHELL_LINE,
     POWERSHELLS,
+    RUNNERS,
+    SCRIPT_RUNNERS,
     SHELL_VALUED,
     SHELLS,
     WRAPPERS,
@@ -129,10 +132,18 @@ def _inner(name: str, args: tuple[Word, ...]) -> tuple[Word, ...]:
     if name in ("start-process", "saps"):
         return _started(args)
     wrapper = WRAPPERS.get(name)
-    if wrapper is None:
-        return ()
-    start = _begin(args, wrapper)
+    start = _begin(args, wrapper) if wrapper is not None else -1
+    if start < 0 and name in RUNNERS:
+        start = _first(args, RUNNERS[name])
     return args[start:] if start >= 0 else ()
+
+
+def _first(args: Sequence[Word], valued: frozenset[str]) -> int:
+    """Return the place of the first word that is no option when it is a program that such a runner finds, else -1."""
+    at = 0
+    while at < len(args) and args[at].text.startswith("-"):
+        at += 2 if args[at].text in valued else 1
+    return at if at < len(args) and args[at].text in NODE_PROGRAMS else -1
 
 
 def _begin(args: Sequence[Word], wrapper: Wrapper) -> int:
@@ -146,8 +157,8 @@ def _begin(args: Sequence[Word], wrapper: Wrapper) -> int:
             return at + operands if not after and at + operands < len(args) else -1
         if text in wrapper.looks:
             return -1
-        if text.startswith("-") and len(text) > 1:
-            at += 2 if text in wrapper.valued else 1
+        if text.startswith("-") and (len(text) > 1 or wrapper.assigns):  # "env -": nothing of the environment
+            at += 2 if _takes_next(text, wrapper.valued) else 1
         elif after:
             if text not in wrapper.after:
                 return -1
@@ -161,6 +172,14 @@ def _begin(args: Sequence[Word], wrapper: Wrapper) -> int:
         else:
             return at
     return -1
+
+
+def _takes_next(option: str, valued: frozenset[str]) -> bool:
+    """Tell whether the next word is the value of this option, or of the last one of a cluster: ``sudo -Eu me``."""
+    if option in valued or option.startswith("--"):
+        return option in valued
+    letters = [f"-{letter}" for letter in option[1:]]
+    return next((place == len(letters) for place, one in enumerate(letters, 1) if one in valued), False)
 
 
 def _module(args: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -198,7 +217,11 @@ def _lines(name: str, args: tuple[Word, ...], at: int, shell: Shell, level: int)
         for words in _executed(args):
             yield from _stages(words, at, shell, level)
         return
-    text, inner = _line(name, args, shell)
+    if name == "git":
+        words = args[git_start(Call(name, args)) :] if args else ()
+        text, inner = (_in_submodules(words), shell) if words[:1] and words[0].text == "submodule" else ("", shell)
+    else:
+        text, inner = _line(name, args, shell)
     if text:
         for call in _calls(text, inner, level):
             yield call._replace(at=at)
@@ -219,6 +242,27 @@ def _line(name: str, args: tuple[Word, ...], shell: Shell) -> tuple[str, Shell]:
         if text in LINES[name] or (text[:1] == "-" and text[1:2] != "-" and f"-{text[-1]}" in LINES[name]):
             return args[place + 1].text, "posix"
     return "", shell
+
+
+def _in_submodules(words: Sequence[Word]) -> str:
+    """Return the line that ``git submodule foreach`` runs, "" when it is another sub-command."""
+    rest = [word.text for word in words[1:] if word.text not in ("--recursive", "-q", "--quiet")]
+    return " ".join(rest[1:]) if rest[:1] == ["foreach"] else ""
+
+
+def script(call: Call) -> Call | None:
+    """Return the script that an interpreter is given as a call of its own, None when there is none."""
+    if call.name not in SCRIPT_RUNNERS and call.name not in SHELLS:
+        return None
+    at = 0  # behind an option for a line or a module nothing is a script
+    while at < len(call.args) and call.args[at].text.startswith(("-", "+")):
+        text = call.args[at].text
+        if text[:2] != "--" and any(letter in text for letter in ("c" if call.name in SHELLS else "cem")):
+            return None
+        at += 2 if text in SHELL_VALUED else 1
+    if at >= len(call.args) or call.args[at].dynamic:
+        return None
+    return Call(program_name(call.args[at].text), call.args[at + 1 :], call.at)
 
 
 def _after_c(args: Sequence[Word]) -> str:

@@ -72,6 +72,14 @@ PIP_VALUED: Final = words(
     " --platform --python-version --implementation --abi --root --prefix --src --progress-bar --no-binary"
     " --only-binary --config-settings -C --report --trusted-host --group"
 )
+# Build tools take several goals; each of them may stand anywhere among the others.
+PUBLISHING_GOALS: Final = {
+    "mvn": words("deploy release:perform"),
+    "mvnw": words("deploy release:perform"),
+    "gradle": words("publish publishPlugins"),
+    "gradlew": words("publish publishPlugins"),
+}
+GOALS_VALUED: Final = words("-f -P -pl -s -x -p -b -c --file --projects --settings --exclude-task")
 WINDOWS_DELETERS: Final = words("remove-item ri rd rmdir del erase")
 _NODE_ADD: Final = "--tag --registry --filter -F -C --dir --prefix --workspace --omit --include --cwd"
 
@@ -134,7 +142,8 @@ _ROWS: Final = (
     *_deeds("branch-delete", "glab mr merge; glab mr accept", "-m --message --sha", needs="-d --remove-source-branch"),
     *_deeds(
         "package-publish",
-        "npm publish; pnpm publish; bun publish; yarn publish; yarn npm publish; lerna publish; cargo publish"
+        "npm publish; pnpm publish; bun publish; yarn publish; yarn npm publish; yarn workspace * publish"
+        "; yarn workspace * npm publish; lerna publish; cargo publish"
         "; uv publish; poetry publish; pdm publish; flit publish; hatch publish; twine upload; gem push"
         "; changeset publish; vsce publish; jsr publish; nuget push; dotnet nuget push",
         "--tag --otp --access --registry -w --workspace --filter -p --package --token --index --publish-url -r"
@@ -142,7 +151,6 @@ _ROWS: Final = (
         " -k --source --api-key --new-version -C -f --format",
         "-n",
     ),
-    *_deeds("package-publish", "mvn deploy; gradle publish; gradlew publish; mvnw deploy", "-f -P -pl -s"),
     *_deeds(
         "container-push",
         "docker push; docker image push; docker compose push; docker manifest push; podman push; podman image push"
@@ -211,7 +219,10 @@ _ROWS: Final = (
     ),
     *_deeds(
         "migration-run",
-        "rails db:migrate; rails db:rollback; rails db:reset; rake db:migrate; rake db:rollback; rake db:reset"
+        "rails db:migrate; rails db:migrate:redo; rails db:migrate:up; rails db:migrate:down; rails db:migrate:reset"
+        "; rails db:rollback; rails db:reset; rails db:schema:load; rake db:migrate; rake db:migrate:redo"
+        "; rake db:migrate:up; rake db:migrate:down; rake db:migrate:reset; rake db:rollback; rake db:reset"
+        "; rake db:schema:load"
         "; prisma migrate deploy; prisma migrate dev; prisma migrate reset; prisma db push; knex migrate:latest"
         "; knex migrate:up; knex migrate:down; knex migrate:rollback; sequelize db:migrate; sequelize-cli db:migrate"
         "; typeorm migration:run; typeorm migration:revert; drizzle-kit migrate; drizzle-kit push; supabase db push"

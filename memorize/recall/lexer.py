@@ -46,11 +46,17 @@ _HARMLESS: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/t
 # Words that are syntax where a command may begin; what follows them may be a command.
 _KEYWORDS: Final = frozenset("if then else elif fi while until do done { } ! coproc always".split())
 _LOOPS: Final = frozenset({"for", "select", "foreach"})
+# Words with which a command of several commands begins; bash lets "time" stand before it.
+_COMPOUND: Final = frozenset("{ if while until case for select".split())
 
 
 def split(line: str) -> Split:
     """Return the simple commands of a line or script, those of substitutions included."""
     return _Lexer(line).run()
+
+
+def _times(words: list[Word]) -> bool:
+    return words[0].bare and words[0].text == "time" and all(word.text == "-p" for word in words[1:])
 
 
 class _Lexer(Quoting):
@@ -100,10 +106,13 @@ class _Lexer(Quoting):
             top.test = not (word.bare and word.text == "]]")
         elif top.header:
             return
-        elif top.words or not self._is_syntax(top, word):
-            if not top.words:
-                top.at = top.start
-            top.words.append(word)
+        else:
+            if top.words and word.bare and word.text in _COMPOUND and _times(top.words):
+                top.words.clear()  # "time" before a loop, a condition or a group
+            if top.words or not self._is_syntax(top, word):
+                if not top.words:
+                    top.at = top.start
+                top.words.append(word)
 
     @staticmethod
     def _take_in_case(top: Construct, word: Word) -> None:
@@ -175,7 +184,8 @@ class _Lexer(Quoting):
 
     def _arguments(self, top: Construct) -> None:
         """Take the plain arguments that begin here in one step: most words of most lines."""
-        if top.words and top.role == ARGUMENT and not (top.test or top.header or top.naming or top.cases):
+        plain = not (top.test or top.header or top.naming or top.cases)
+        if top.words and top.role == ARGUMENT and plain and not _times(top.words):
             found = _ARGUMENTS.match(self.text, self.at)
             if found is not None:
                 top.words += [Word(text, False, len(text)) for text in _ARGUMENT.findall(found[0])]
@@ -210,6 +220,9 @@ class _Lexer(Quoting):
         """Step over the bodies of the here-documents that were announced on the line that ends here."""
         for name, tabbed in self.documents:
             while self.at < len(self.text):
+                if not tabbed:  # straight to the next line that begins with the name
+                    found = self.text.find(f"\n{name}", self.at - 1)
+                    self.at = found + 1 if found >= 0 else len(self.text)
                 end = self.text.find("\n", self.at)
                 end = len(self.text) if end < 0 else end
                 line = self.text[self.at : end].removesuffix("\r")

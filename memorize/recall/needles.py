@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from memorize.recall.commands import program_name
-from memorize.recall.deeds import DEEDS
+from memorize.recall.deeds import DEEDS, PUBLISHING_GOALS
 from memorize.recall.globs import literals
 from memorize.recall.triggers import EDIT, Own
 
@@ -22,8 +22,10 @@ _ALWAYS: Final = "tool_input"
 # Programs that fire by more than the table.
 _MORE: Final[Mapping[str, tuple[str, ...]]] = {
     "branch-delete": ("git",),
-    "dependency-add": ("pip", "uv", "go"),
-    "migration-run": ("python", "python3", "php"),
+    "dependency-add": ("pip", "pip3", "uv", "go"),
+    "destructive-delete": ("Remove-Item",),
+    "migration-run": ("python", "python3", "php", "manage.py", "artisan"),
+    "package-publish": tuple(PUBLISHING_GOALS),
 }
 
 
@@ -40,13 +42,25 @@ def needles(triggers: Iterable[str], own: Own, aliases: Iterable[str] = ()) -> t
                 found.update(_written(text or _ALWAYS))
             continue
         programs = [program for program, deeds in DEEDS.items() if any(deed.trigger == name for deed in deeds)]
-        programs += [
-            *through_git,
-            *_MORE.get(name, ()),
-            *(program_name(line.split()[0]) for line in own.get(name, ()) if line.split()),
-        ]
+        programs += [*through_git, *_MORE.get(name, ())]
+        for line in own.get(name, ()):
+            program, alone = _declared(line)
+            found.update(_written(alone) if alone else ())
+            programs += [program] if program else []
         found.update(form for program in programs for end in _ENDS for form in _written(program, end))
     return tuple(sorted(found))
+
+
+def _declared(line: str) -> tuple[str, str]:
+    """Return the program of a project's own command, or a text that may be followed by anything, the other one empty.
+
+    Nothing need follow a program that is declared alone, and the name of an interpreter may end with its version.
+    """
+    first, *rest = line.split() or [""]
+    program, operands = program_name(first), [word for word in rest if not word.startswith("-")]
+    if not operands:
+        return "", program
+    return ("", operands[-1]) if program in ("python", "pypy", "pip") else (program, "")
 
 
 def _written(text: str, end: str = "") -> set[bytes]:

@@ -15,7 +15,17 @@ from typing import Final, NamedTuple
 
 from memorize.recall import commands
 from memorize.recall.commands import Call, Shell
-from memorize.recall.deeds import DEEDS, DRY, HELP, PIP_VALUED, WINDOWS_DELETERS, Deed, valued_before
+from memorize.recall.deeds import (
+    DEEDS,
+    DRY,
+    GOALS_VALUED,
+    HELP,
+    PIP_VALUED,
+    PUBLISHING_GOALS,
+    WINDOWS_DELETERS,
+    Deed,
+    valued_before,
+)
 from memorize.recall.globs import matches
 from memorize.recall.words import Word
 from memorize.recall.wrappers import GIT_ASKED
@@ -158,9 +168,10 @@ def _fired(call: Call, aliases: Mapping[str, str], own: _Table, depth: int) -> I
             if _does(call, deed):
                 yield deed.trigger
         yield from _special(call)
-    for name, words in own.get(call.name, ()):
-        if _runs(call, words):
-            yield name
+    for one in filter(None, (call, commands.script(call)) if own else ()):
+        for name, words in own.get(one.name, ()):
+            if _runs(one, words):
+                yield name
 
 
 class _Alias(NamedTuple):
@@ -234,9 +245,14 @@ def _special(call: Call) -> Iterator[str]:
             found = options(
                 call.args[start + 1 :], frozenset({"-o", "--push-option", "--receive-pack", "--exec", "--repo"})
             )
-            gone = any(word.text.startswith(":") and len(word.text) > 1 for word in found.operands[1:])
+            gone = any(re.match(r"\+?:.", word.text) for word in found.operands[1:])
             if gone and not _only_tells(found.given, frozenset()) and "-n" not in found.given:
                 yield "branch-delete"
+    elif call.name in PUBLISHING_GOALS:
+        found = options(call.args, GOALS_VALUED)
+        goals = {word.text.rsplit(":", 1)[-1] if "gradle" in call.name else word.text for word in found.operands}
+        if goals & PUBLISHING_GOALS[call.name] and not _only_tells(found.given, frozenset()):
+            yield "package-publish"
     elif call.name in ("pip", "uv") and _adds_packages(call):
         yield "dependency-add"
     elif call.name == "go" and _descended(call, Deed("", ("get",))) > 0:

@@ -21,7 +21,7 @@ _PS_ASSIGNMENT: Final = re.compile(r"\$[\w:{}]+(?:\[[^\]]*\])?[+-]?=")
 _PS_KEYWORDS: Final = frozenset({"return", "else", "try", "finally", "do", "begin", "process", "end", "throw", "."})
 _NOTHING: Final = frozenset({"$null", "nul"})
 _CMD_PLAIN: Final = re.compile(r"[^\"^%! \t\r\n&|()<>]+")
-_CMD_NAME: Final = re.compile(r"%(?:[^%\r\n]{1,80}%|~?\w{1,8})|![^!\r\n\s]{1,80}!")
+_CMD_NAME: Final = re.compile(r"%(?:[^%\s]{1,80}%|~?\w{1,8})|![^!\r\n\s]{1,80}!")
 _CMD_BLOCKS: Final = frozenset({"if", "for", "else", "do"})
 
 

@@ -95,8 +95,16 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
     "direnv": Wrapper(operands=1, after=words("exec")),
     "dotenv": Wrapper(words("-f -e")),
     "op": Wrapper(words("--env-file --account"), after=words("run")),
+    "aws-vault": Wrapper(words("-d --duration --region"), operands=1, after=words("exec")),
     "doppler": Wrapper(words("-p -c --project --config"), after=words("run")),
 }
+# Package managers run a program of the project by its bare name; their options before it that take a value.
+RUNNERS: Final = {"pnpm": words("-C --dir --filter -F"), "yarn": words("--cwd"), "bun": words("--cwd")}
+NODE_PROGRAMS: Final = words(
+    "cdk changeset drizzle-kit jsr knex lerna prisma rimraf sequelize sequelize-cli supabase typeorm vsce"
+)
+# Programs that run the script which is their first argument, besides the shells.
+SCRIPT_RUNNERS: Final = words("python pypy node bun deno ruby perl php source .")
 # Options of git before its sub-command: with a value in the next word; with which it only tells of itself.
 GIT_VALUED: Final = words(
     "-c -C --git-dir --work-tree --namespace --exec-path --config-env --super-prefix --attr-source"

@@ -242,6 +242,12 @@ STRUCTURE: Final = (
     ("", '"A=1" git push'),
     ("", "A=git; push"),
     ("git-push", "set -euo pipefail; git push"),
+    ("git-push", "time { git push; }"),
+    ("git-push", "time -p for x in a; do git push; done"),
+    ("git-commit", "time if true; then git commit -m x; fi"),
+    ("", "time ls { git push"),
+    ("git-tag", "cat <<E\nE git push\n\n E\nE\ngit tag v1"),
+    ("git-tag", "cat <<''\ngit push\n\ngit tag v1"),
 )
 DOCUMENTS: Final = (
     ("git-push", "cat > f <<'EOF'\ngit commit\nEOF\ngit push"),
@@ -322,6 +328,20 @@ WRAPPERS: Final = (
     ("", "which git push"),
     ("", "sudo git status"),
     ("", "alias gp='git push'"),
+    ("git-push", "env - PATH=/bin git push"),
+    ("git-push", "env - git push"),
+    ("git-push", "sudo -Eu me git push"),
+    ("git-push", "sudo -uroot git push"),
+    ("git-push", "xargs -0I {} git push {}"),
+    ("infra-apply", "aws-vault exec prod -- terraform apply"),
+    ("git-push", "git submodule foreach 'git push'"),
+    ("git-push", "git submodule foreach --recursive git push origin HEAD"),
+    ("", "git submodule update"),
+    ("", "git submodule"),
+    ("migration-run", "pnpm prisma migrate deploy"),
+    ("migration-run", "yarn --cwd web typeorm migration:run"),
+    ("", "yarn vitest"),
+    ("", "pnpm prisma generate"),
 )
 GIT: Final = (
     ("git-commit", "git commit"),
@@ -404,6 +424,7 @@ GIT: Final = (
     ("", "git clean -ndx"),
     ("", "git clean -nfd"),
     ("", "git rm -r --cached x"),
+    ("git-push branch-delete", "git push origin +:old"),
 )
 ALIASED: Final = (
     ("git-commit", "git amend"),
@@ -508,6 +529,14 @@ PACKAGES: Final = (
     ("", "go get ./..."),
     ("", "go mod tidy"),
     ("", "npm uninstall a"),
+    ("package-publish", "yarn workspace web publish"),
+    ("package-publish", "yarn workspace web npm publish"),
+    ("package-publish", "mvn -B clean deploy"),
+    ("", "mvn clean install -P deploy"),
+    ("", "mvn deploy --help"),
+    ("package-publish", "./gradlew clean :lib:publish"),
+    ("", "./gradlew publishToMavenLocal"),
+    ("", "gradle publish --dry-run"),
 )
 OTHER: Final = (
     ("container-push", "docker image push x"),
@@ -586,6 +615,14 @@ OTHER: Final = (
     ("배포", "kustomize build overlays/prod"),
     ("dependency-add git-commit git-push", "npm i a && git commit -am 'add a' && git push"),
     ("git-push", "git push; git push"),
+    ("migration-run", "rails db:migrate:redo"),
+    ("migration-run", "bin/rake db:schema:load"),
+    ("", "rails db:migrate:status"),
+    ("deploy", "bash scripts/release.sh 1.0"),
+    ("deploy", "sh -e ./scripts/release.sh"),
+    ("deploy", ". scripts/release.sh"),
+    ("", "bash -n -c 'echo' release.sh"),
+    ("", "bash other.sh scripts/release.sh"),
 )
 POSIX: Final = (
     *FIRST, *SECOND, *QUOTING, *STRUCTURE, *DOCUMENTS, *WRAPPERS, *GIT, *ALIASED, *FORGES, *PACKAGES, *OTHER,
@@ -655,4 +692,5 @@ CMD: Final = (
     ("", "set X=git push"),
     ("", "'git' push"),
     ("", "echo 한글 git push"),
+    ("branch-delete", "for %i in (a b) do git branch -D %i"),
 )

@@ -9,7 +9,7 @@ import pytest
 from memorize.recall.needles import needles
 from memorize.recall.triggers import edit_triggers, triggers_of
 
-OWN = {"deploy": ("make deploy", "./배포.sh now")}
+OWN = {"deploy": ("make deploy", "./배포.sh now"), "release": ("./release.sh", "python tools/release.py")}
 FIRES = [
     ("git-commit", "git commit -m x"),
     ("git-commit", 'cd a && "git" commit'),
@@ -24,6 +24,13 @@ FIRES = [
     ("destructive-delete", "rm -rf build"),
     ("deploy", "make deploy"),
     ("deploy", "./배포.sh now"),
+    ("dependency-add", "pip3 install requests"),
+    ("migration-run", "./manage.py migrate"),
+    ("package-publish", "./gradlew clean publish"),
+    ("release", "./release.sh"),
+    ("release", "(cd x && ../release.sh)|tee log"),
+    ("release", "bash release.sh;ls"),
+    ("release", "python3.11 tools/release.py"),
 ]
 
 
