@@ -82,12 +82,12 @@ class Syncing:
         return targets.load(self._store.home, self._store.files)
 
     def add(self, words: Sequence[str]) -> tuple[Target, bool]:
-        """Add a target; False when it is there already. Raises BadTarget, CannotRead, CannotWrite."""
+        """Add a target; False when it is there already. Raises BadTarget, Busy, CannotRead, CannotWrite."""
         self._store.identity  # noqa: B018 - the state directory is made with it
         target = targets.parse(words, self._store.home.root)
         if target.kind == FOLDER:
             try:
-                self._folder(target).place()
+                self._take_as_mounted(target, self._folder(target).place())
             except OSError as error:
                 raise BadTarget(what=target.where, detail=error.strerror or str(error)) from error
         known = self.targets()
@@ -95,6 +95,20 @@ class Syncing:
             return target, False
         targets.save(self._store.home, self._store.files, [*known, target])
         return target, True
+
+    def _take_as_mounted(self, target: Target, place: int) -> None:
+        """Whoever names a folder says that it is the right one, also when it lies elsewhere than it did."""
+        path = self._store.home.root / "sync.sqlite"
+        if not path.exists():
+            return
+        with Lock(self._store.home.locks / "sync", WAIT_S):
+            catalog = Catalog.open(path, target.where)
+            try:
+                if catalog.facts.place not in (0, place):
+                    catalog.facts = catalog.facts._replace(place=0)
+                    catalog.flush()
+            finally:
+                catalog.close()
 
     def remove(self, words: Sequence[str]) -> Target:
         """Forget a target; nothing in it is changed. Raises UnknownTarget, CannotRead, CannotWrite."""

@@ -61,8 +61,8 @@ class Facts(NamedTuple):
     """What is known of the folder as a whole.
 
     ``observed``: ms of own wall time that rounds have seen go by, each at most a few hours, so that no clock that jumps
-    ages anything. ``wall``: when the last round was. ``place``: the file system that the folder was on. ``number``: the
-    last one given out.
+    ages anything. ``wall``: when the last round was. ``place``: the file system that the folder was on, 0 when any
+    will do. ``number``: the last one given out.
     ``waiting``: writer of another replica -> since when nothing in the folder carries its events. ``told``: digest of
     the keys that were last published for other devices. ``seen``: replicas that ever had files in it.
     """

@@ -22,7 +22,10 @@ from memorize.sync.taking import Taken, Taker, reasons
 
 MISSING: Final = "the folder is not there"
 UNREADABLE: Final = "the folder cannot be read"
-UNMOUNTED: Final = "the folder is empty and lies on another file system than before; perhaps it is not mounted"
+UNMOUNTED: Final = (
+    "the folder is empty and lies on another file system than before; perhaps it is not mounted. "
+    'When it is as it should be: "memorize sync add folder" with its path, once more'
+)
 OTHER_KEY: Final = "the packs of this store in the folder are sealed under a key that is not held here"
 UNWRITABLE: Final = "the folder cannot be written"
 
@@ -110,9 +113,9 @@ def sync_folder(
     """Do one round; only one at a time for a state directory, which the caller sees to.
 
     ``erased``: ids of events that are erased here. ``retired``: replicas of devices that never come back, whose packs
-    others may remove. ``by_hand``: a person waits: look at everything again, and publish even where the folder may not
-    be mounted. ``progress`` is told (done, total): bytes read, then events published. Raises what ``holding`` raises
-    (Busy, CannotWrite, CannotRead) and CannotWrite for the catalog; never because of anything that is in the folder.
+    others may remove. ``by_hand``: a person waits: look at everything again, and hand out for others without waiting
+    for their turn. ``progress`` is told (done, total): bytes read, then events published. Raises what ``holding``
+    raises (Busy, CannotWrite, CannotRead) and CannotWrite for the catalog; never because of what is in the folder.
     """
     _see_time(catalog, clock.wall_ms(), pace)
     try:
@@ -122,7 +125,7 @@ def sync_folder(
         why = MISSING if isinstance(error, FileNotFoundError | NotADirectoryError) else UNREADABLE
         return _report(catalog, paused=f"{why}: {error.strerror or error}")
     emptied = not listing.entries and not listing.hidden and bool(catalog.rows)
-    if emptied and place != catalog.facts.place and not by_hand:
+    if emptied and catalog.facts.place not in (0, place):
         catalog.flush()
         return _report(catalog, paused=UNMOUNTED, emptied=True)
     catalog.facts = catalog.facts._replace(place=place)
@@ -254,7 +257,7 @@ class _Round:
         try:
             # Before anything lies under a new key, others must be able to find that key.
             tally = self._tell(publisher)
-            runs, ids, waiting = publisher.missing(self._here(), retired)
+            runs, ids, waiting = publisher.missing(self._here(), retired, at_once=self._by_hand)
             total = sum(run.high - run.low + 1 for run in runs) + len(ids)
             if total:
                 tally = tally.plus(publisher.publish(runs, ids, lambda done: self._progress(min(done, total), total)))

@@ -172,12 +172,14 @@ def relays(
     me: bytes,
     observed: int,
     pace: Pace,
+    *,
+    at_once: bool = False,
 ) -> tuple[set[bytes], dict[bytes, int]]:
     """Return the writers of other replicas that this one publishes for, and since when which of them wait.
 
     ``missing``: writer and replica of what no pack carries. ``here``: replicas that publish in this folder;
     ``seen``: those that ever did, which are given time to come back. Of several that could relay each
-    has its turn, so that mostly one does.
+    has its turn, so that mostly one does. ``at_once``: a person waits for it, so only those that are here have time.
     """
     since, due = {}, set()
     ranks = sorted({*here, me})
@@ -186,7 +188,7 @@ def relays(
         first = int.from_bytes(writer[:8], "big") % len(ranks)
         turn = min((ranks.index(me) - first) % len(ranks), _TURNS_MAX)
         wait = turn * pace.step + (pace.relay if replica in seen else 0)
-        if observed - since[writer] >= wait:
+        if observed - since[writer] >= wait or (at_once and replica not in here):
             due.add(writer)
     return due, since
 

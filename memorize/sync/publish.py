@@ -92,11 +92,14 @@ class Publisher:
 
     # -- what nobody carries --------------------------------------------------------------------------------------
 
-    def missing(self, here: Collection[bytes], retired: Collection[bytes]) -> tuple[list[Span], list[bytes], int]:
+    def missing(
+        self, here: Collection[bytes], retired: Collection[bytes], *, at_once: bool = False
+    ) -> tuple[list[Span], list[bytes], int]:
         """Return what is to be published now: runs, single events by id, and how many writers wait for their own.
 
         ``here``: replicas that publish in this folder. ``retired``: their packs are as good as gone. What this device
         wrote counts as carried only by packs of its own, also of earlier incarnations: nobody else vouches for it.
+        ``at_once``: what others wrote who have nothing in the folder does not wait for them.
         """
         catalog = self._catalog
         gone = {one.hex() for one in retired}
@@ -122,6 +125,7 @@ class Publisher:
             self._seal.replica,
             facts.observed,
             self._pace,
+            at_once=at_once,
         )
         since = {writer: when for writer, when in since.items() if writer not in due}
         catalog.facts = facts._replace(waiting=tuple(sorted(since.items())))

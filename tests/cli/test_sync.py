@@ -14,6 +14,7 @@ import pytest
 from memorize.log.files import RealFiles
 from memorize.log.identity import key_path, peek
 from memorize.paths import Home
+from memorize.sync.folder import RealFolder
 from tests.cli.kit import Person, Said
 
 KEPT = "환불은 결제의 멱등 키를 다시 쓴다"
@@ -159,6 +160,24 @@ def test_a_folder_that_is_gone_makes_a_round_wait_and_loses_nothing(devices: Dev
     assert devices.digests("a", "b") == before
     (devices.root / "elsewhere").rename(devices.folder)
     assert devices.at("a").types("sync").code == 0
+
+
+def test_a_folder_that_may_not_be_mounted_is_not_written_to_until_it_is_added_once_more(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices.share("laptop")
+    devices.at("laptop").types("remember", KEPT)
+    devices.rounds("laptop")
+    shutil.move(devices.folder, devices.root / "somewhere else")
+    devices.folder.mkdir()
+    monkeypatch.setattr(RealFolder, "place", lambda _: 12345)
+    [said] = devices.rounds("laptop")
+    assert said.code == 42
+    assert "perhaps it is not mounted" in said.err
+    assert not devices.files()
+    assert devices.at("laptop").types("sync", "add", "folder", str(devices.folder)).code == 0
+    assert [said.code for said in devices.rounds("laptop")] == [0]
+    assert devices.files()
 
 
 def test_a_device_with_another_key_of_the_same_store_writes_nothing(devices: Devices) -> None:

@@ -18,7 +18,7 @@ from memorize.sync.folder import Listing
 from memorize.sync.folder_sync import Keys
 from memorize.sync.pack import decode, encode
 from memorize.sync.packfile import BAD, OTHER, PENDING, UNKNOWN_KEY
-from memorize.sync.plan import PACE
+from memorize.sync.plan import PACE, is_of
 from memorize.sync.ring import key_id, rotate
 from tests.counts import count
 from tests.sync.places import DAY, HOUR, OTHER_SECRET, SECRET, STORE, Machine, ring
@@ -222,7 +222,9 @@ class TestAbsence:
         a.path.with_name("unplugged").rename(a.path)
         assert a.sync().published.packs == 1
 
-    def test_an_empty_folder_on_another_file_system_makes_a_pause_until_a_person_asks(self, pair, monkeypatch):
+    def test_an_empty_folder_on_another_file_system_makes_a_pause_until_a_person_says_that_it_is_right(
+        self, pair, monkeypatch
+    ):
         a, _ = pair
         a.write("one")
         a.sync()
@@ -233,8 +235,10 @@ class TestAbsence:
         monkeypatch.setattr(a.folder, "place", lambda: -1)
         report = a.sync()
         assert report.paused == rounds.UNMOUNTED
+        assert a.sync(by_hand=True).paused == rounds.UNMOUNTED
         assert a.packs() == []
-        assert a.sync(by_hand=True).published.packs == 1
+        a.catalog.facts = a.catalog.facts._replace(place=0)
+        assert a.sync().published.packs == 1
         assert len(packs) == 1
 
     @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])
@@ -622,6 +626,30 @@ class TestRelay:
         b.sync()
         assert equal(a, b)
         assert b.holding.digest().events == 2
+
+    def test_whoever_asks_for_a_round_hands_out_at_once_for_those_that_are_not_here(self, pair):
+        a, b = pair
+        a.write("one")
+        b.write("two")
+        settle(a, b)
+        alone = Machine(a.home.parent, "P")
+        told = alone.write("이쪽에도 저쪽에도 없는 것")
+        for machine in pair:
+            machine.holding.receive(told)
+        a.sync(by_hand=True)
+        b.sync(by_hand=True)
+        assert [row.events for row in a.catalog.rows.values() if is_of(row.path, a.replica)] == [1, 1]
+        assert [row.events for row in b.catalog.rows.values() if is_of(row.path, b.replica)] == [1]
+
+    def test_whoever_asks_for_a_round_does_not_hand_out_what_those_that_are_here_will(self, pair):
+        a, b = pair
+        a.write("one")
+        b.write("two")
+        settle(a, b)
+        a.holding.receive(b.write("곧 스스로 내놓을 것"))
+        assert a.sync(by_hand=True).waiting == 1
+        assert b.sync().published.events == 1
+        assert a.sync(by_hand=True).waiting == 0
 
     def test_of_several_that_could_relay_only_one_does(self, pair):
         a, b = pair

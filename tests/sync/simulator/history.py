@@ -171,7 +171,9 @@ def see_to(world: World, device: Device) -> bool:
         # Nothing but packs of a stranger is to be seen, so the own key looks like the wrong one.
         for path in world.strangers:
             world.carrier.remove(path)
-    # A folder that was first used while something else was mounted there is left alone until a person asks.
+    if device.paused == UNMOUNTED:
+        # A folder that was first used while something else was mounted there is left alone until a person says so.
+        device.catalog.facts = device.catalog.facts._replace(place=0)
     return device.paused == UNMOUNTED
 
 
