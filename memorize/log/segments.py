@@ -47,6 +47,7 @@ RECEIVED: Final = "received"
 _HEADER: Final = struct.Struct(">8sHHHH16s16s16sQ8sQ4xI")
 _ID_SPACE: Final = 2**256
 _TAIL_BYTES: Final = 64 * 1024
+_PIECE_BYTES: Final = 1024 * 1024  # read at once while a segment is sealed
 _FILES: Final = RealFiles()
 
 
@@ -322,23 +323,61 @@ class SegmentWriter:
             self.files.close(handle)
 
 
-def seal(files: Files, path: str, handle: int) -> SegmentScan:
+def seal(files: Files, path: str, handle: int) -> None:
     """Append the footer to an open unsealed segment and make it durable. Raises OSError.
 
-    The footer counts what can be read from the file now, so that it never promises what was lost before.
+    The footer counts what can be read from the file now, so that it never promises what was lost before. The file is
+    read in pieces as far as one frame follows the other, so that an undamaged one takes little memory.
     """
-    data = files.pread(path, 0, -1)
-    found = scan_segment(data)
-    if found.footer_at >= 0 or found.header is None:
-        return found
-    if found.torn:
-        files.truncate(handle, len(data) - found.torn)
-    events = [frame for frame in found.frames if frame.type == EVENT]
-    seqs = [number for frame in (events[:1] + events[-1:]) if (number := _seq(frame)) > 0]
-    footer = make_footer((event_id(frame.header) for frame in events), min(seqs, default=0), max(seqs, default=0))
-    write_all(files, handle, pack_footer(found.header.marker, footer))
+    header = parse_header(files.pread(path, 0, HEADER_BYTES))
+    if header is None:
+        return
+    events = _Counted()
+    at = _count(files, path, header.marker, events)
+    data = files.pread(path, at, -1)
+    rest = _finish(header, [], scan(data, header.marker, 0, at), at + len(data))
+    if rest.footer_at >= 0:
+        return
+    if rest.torn:
+        files.truncate(handle, at + len(data) - rest.torn)
+    for frame in rest.frames:
+        events.add(frame)
+    write_all(files, handle, pack_footer(header.marker, events.footer()))
     files.fsync(handle)
-    return found
+
+
+class _Counted:
+    """What a footer says, of the frames so far."""
+
+    def __init__(self) -> None:
+        self._ids: list[bytes] = []
+        self._ends: list[Frame] = []  # the first and the last one
+
+    def add(self, frame: Frame) -> None:
+        if frame.type == EVENT:
+            self._ids.append(event_id(frame.header))
+            self._ends[1:] = [frame] if self._ends else []
+            self._ends = self._ends or [frame]
+
+    def footer(self) -> Footer:
+        seqs = [number for frame in self._ends if (number := _seq(frame)) > 0]
+        return make_footer(self._ids, min(seqs, default=0), max(seqs, default=0))
+
+
+def _count(files: Files, path: str, marker: bytes, events: _Counted) -> int:
+    """Add the frames that follow one another from the beginning, and return where something else does."""
+    at, size = HEADER_BYTES, _PIECE_BYTES
+    while True:
+        data, pos = files.pread(path, at, size), 0
+        while (frame := parse_frame(data, pos, marker)) is not None and frame.type != FOOTER:
+            events.add(frame)
+            pos += frame.length
+        if pos:
+            at, size = at + pos, _PIECE_BYTES
+        elif len(data) == size < FRAME_BYTES_MAX:
+            size = FRAME_BYTES_MAX  # it may be a large one
+        else:
+            return at
 
 
 def _seq(frame: Frame) -> int:

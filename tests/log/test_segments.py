@@ -9,6 +9,7 @@ import pytest
 
 from memorize.errors import CannotRead
 from memorize.ids import event_id
+from memorize.log import segments
 from memorize.log.chain import Chain, Link, Origin
 from memorize.log.codec import Bad
 from memorize.log.files import RealFiles
@@ -17,6 +18,7 @@ from memorize.log.identity import Identity
 from memorize.log.segments import (
     HEADER_BYTES,
     SegmentWriter,
+    frame_event,
     fresh_header,
     last_frame,
     make_footer,
@@ -27,6 +29,7 @@ from memorize.log.segments import (
     read_event,
     read_segment,
     scan_segment,
+    seal,
     segment_name,
 )
 from memorize.model import Draft
@@ -250,6 +253,85 @@ def test_sealing_cuts_a_torn_end_and_keeps_damage(tmp_path: Path):
     assert found.footer[:3] == (2, 1, 3)
     assert [damage.length for damage in found.damages] == [len(broken)]
     assert found.torn == 0
+
+
+def sealed_whole(data: bytes) -> bytes:
+    """What sealing makes of a file, by one look at all of it."""
+    found = scan_segment(data)
+    if found.header is None or found.footer_at >= 0:
+        return data
+    events = [frame for frame in found.frames if frame.type == EVENT]
+    seqs = [frame_event(frame).header.seq for frame in (events[:1] + events[-1:])]
+    footer = make_footer((event_id(frame.header) for frame in events), min(seqs, default=0), max(seqs, default=0))
+    return data[: len(data) - found.torn] + pack_footer(found.header.marker, footer)
+
+
+def hurt(data: bytes, chance: random.Random) -> bytes:
+    """The file as it is, cut short, with bytes lost inside, changed or zeroed."""
+    raw = bytearray(data)
+    at, width = chance.randrange(len(raw)), chance.randrange(1, 400)
+    match chance.randrange(6):
+        case 1:
+            del raw[at:]
+        case 2:
+            del raw[at : at + width]
+        case 3:
+            raw[at] ^= 1 << chance.randrange(8)
+        case 4:
+            raw[at : at + width] = bytes(len(raw[at : at + width]))
+        case 5:
+            raw += bytes(width) if at % 2 else raw[HEADER_BYTES : HEADER_BYTES + width]
+    return bytes(raw)
+
+
+@pytest.mark.parametrize("piece", [64, 700, 1024 * 1024])
+def test_sealing_in_pieces_gives_what_one_look_at_all_gives(tmp_path: Path, monkeypatch, piece):
+    monkeypatch.setattr(segments, "_PIECE_BYTES", piece)
+    chance = random.Random(piece)
+    whole = a_file(12)
+    path = tmp_path / segment_name(NAMES.writer, 1)
+    for number in range(count("files sealed in pieces", 150, 1500)):
+        data = whole if number == 0 else hurt(a_file(12, sealed=number % 5 == 0), chance)
+        path.write_bytes(data)
+        handle = RealFiles().reopen(str(path))
+        seal(RealFiles(), str(path), handle)
+        RealFiles().close(handle)
+        assert path.read_bytes() == sealed_whole(data)
+
+
+class Watched(RealFiles):
+    """Remembers the most that was read at once."""
+
+    most = 0
+
+    def pread(self, path: str, offset: int, length: int) -> bytes:
+        data = super().pread(path, offset, length)
+        self.most = max(self.most, len(data))
+        return data
+
+
+def test_sealing_an_undamaged_file_reads_little_at_once_but_a_large_event(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(segments, "_PIECE_BYTES", 4096)
+    files, path = Watched(), tmp_path / segment_name(NAMES.writer, 1)
+    path.write_bytes(a_file(200))
+    handle = files.reopen(str(path))
+    seal(files, str(path), handle)
+    files.close(handle)
+    assert files.most == 4096
+    assert path.stat().st_size > 10 * 4096
+
+    large = chain().events(
+        [Draft("observed.note", {"text": "큰 기억 " * 9000})], Origin(b"n" * 16, b"", 1, 1), {}, HEADER.marker
+    )
+    data = a_file(3) + large[0][1]
+    path.write_bytes(data)
+    handle = files.reopen(str(path))
+    seal(files, str(path), handle)
+    files.close(handle)
+    assert path.read_bytes() == sealed_whole(data)
+    found = scan_segment(path.read_bytes())
+    assert found.footer is not None
+    assert found.footer.events == 4
 
 
 def test_a_name_is_never_used_twice(tmp_path: Path):
