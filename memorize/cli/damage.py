@@ -8,7 +8,8 @@ from typing import Final
 
 from memorize.counted import counted
 from memorize.log.chain_check import Gap
-from memorize.log.verify import Hurt, VerifyReport
+from memorize.log.hurt import Hurt
+from memorize.log.verify import VerifyReport
 
 _SHOWN_MAX: Final = 20
 

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from memorize.counted import counted
-from memorize.ids import event_id
 from memorize.log import losses
 from memorize.log.chain_check import Chains, Gap
 from memorize.log.codec import Bad
 from memorize.log.files import Files, RealFiles
 from memorize.log.frames import EVENT, SIGNED, Frame
+from memorize.log.hurt import Hurt, against_footer, between, named
 from memorize.log.identity import peek
 from memorize.log.repair import mend_active, put_back
 from memorize.log.segments import (
@@ -26,7 +25,6 @@ from memorize.log.segments import (
     SUFFIX,
     SegmentScan,
     frame_event,
-    make_footer,
     scan_segment,
 )
 from memorize.model import Capture, Draft, Event
@@ -39,31 +37,6 @@ CANNOT_READ: Final = 3
 LOCK_WAIT_S: Final = 10.0
 
 _FILES: Final = RealFiles()
-
-
-class Hurt(NamedTuple):
-    """A damaged place: ``length`` bytes at ``offset`` of a file (``segments/...``, ``received/...``).
-
-    ``lost`` are the numbers of the events that it cost, as far as the events around it tell; ``id`` the id of the one
-    that was lost, which the event behind it names.
-    """
-
-    file: str
-    offset: int
-    length: int
-    what: str
-    lost: Gap | None = None
-    id: bytes = b""
-
-    @property
-    def name(self) -> str:
-        """The name by which a loss is noted."""
-        return f"{self.file}@{self.offset}"
-
-    @property
-    def cost(self) -> int:
-        """How many events are known to be lost here."""
-        return 0 if self.lost is None else self.lost.last - self.lost.first + 1
 
 
 class Unread(NamedTuple):
@@ -165,6 +138,8 @@ class _Run:
         self._unread: list[Unread] = []
         self._unchecked: list[str] = []
         self._losses = losses.load(home, files)
+        # Those of whom something was lost: it may have come again from another device.
+        self._watched = {gap.writer for gap in self._losses.seen}
 
     def look(self, offsets: Mapping[str, int] | None) -> None:
         """Read everything."""
@@ -276,10 +251,10 @@ class _Run:
         held = self._events(name, events, damages) if self._deep else self._ends(name, events, damages)
         count["events"] += held
         if own:
-            damages = [_named(hurt, found, events) for hurt in damages]
+            damages = [named(hurt, found, events) for hurt in damages]
             if found.footer_at < 0:
-                damages += _between(name, events, damages)
-        damages += _against_footer(name, found, events, sum(hurt.cost for hurt in damages))
+                damages += between(name, events, damages)
+        damages += against_footer(name, found, events, sum(hurt.cost for hurt in damages))
         if indexed and indexed not in _bounds(found) and indexed <= len(data):
             self._ahead.append(Hurt(name, indexed, 0, "indexed up to a place where no frame ends"))
         self._damages += sorted(damages, key=lambda hurt: hurt.offset)
@@ -309,8 +284,11 @@ class _Run:
 
     def _ends(self, name: str, frames: Sequence[Frame], damages: list[Hurt]) -> int:
         """Look at the first and the last event of a file only; an own file must hold every number between them."""
-        if not frames or not name.startswith(f"{SEGMENTS}/"):
+        if not name.startswith(f"{SEGMENTS}/"):
+            self._watch(frames if self._watched else ())
             return len(frames)
+        if not frames:
+            return 0
         try:
             first, last = frame_event(frames[0]), frame_event(frames[-1])
         except Bad as error:
@@ -319,51 +297,16 @@ class _Run:
         self._chains.add(first.header.writer, first.header.seq, last.header.seq, first.header.prev, last.id)
         return len(frames)
 
-
-def _named(hurt: Hurt, found: SegmentScan, events: Sequence[Frame]) -> Hurt:
-    """Return the damage with the numbers of the events that it cost: those between the whole events around it."""
-    before = _readable(frame for frame in reversed(events) if frame.offset < hurt.offset)
-    after = _readable(frame for frame in events if frame.offset >= hurt.offset + hurt.length)
-    known = before or after
-    if known is None and found.header is None:
-        return hurt
-    writer = known.header.writer if known is not None else found.header.writer if found.header is not None else b""
-    if before is not None:
-        first = before.header.seq + 1
-    elif found.header is not None:
-        first = found.header.first_seq
-    else:
-        return hurt
-    if after is not None:
-        last = after.header.seq - 1
-    elif found.footer is not None:
-        last = found.footer.last_seq
-    else:
-        last = first  # nothing behind it tells how many there were
-    there = _readable(frame for frame in events if frame.offset == hurt.offset)
-    if hurt.length <= 0 or first > last or there is not None:
-        return hurt
-    identity = after.header.prev if after is not None and first == last else b""
-    return hurt._replace(lost=Gap(writer, first, last), id=identity)
-
-
-def _readable(frames: Iterable[Frame]) -> Event | None:
-    for frame in frames:
-        with suppress(Bad):
-            return frame_event(frame)
-    return None
-
-
-def _between(name: str, frames: Sequence[Frame], damages: Sequence[Hurt]) -> list[Hurt]:
-    """Count the numbers between the first and the last event of a file; damage accounts for some."""
-    first, last = _readable(frames), _readable(reversed(frames))
-    if first is None or last is None:
-        return []
-    lost = last.header.seq - first.header.seq + 1 - len(frames)
-    lost -= sum(hurt.cost for hurt in damages if hurt.lost and hurt.lost.last < last.header.seq)
-    if lost <= 0:
-        return []
-    return [Hurt(name, frames[0].offset, 0, f"{counted(lost, 'event')} missing between its first and its last")]
+    def _watch(self, frames: Sequence[Frame]) -> None:
+        """Note which numbers of watched writers were received."""
+        for frame in frames:
+            if not any(writer in frame.header for writer in self._watched):
+                continue  # its bytes name none of them, so it needs not be decoded
+            with suppress(Bad):
+                event = frame_event(frame)
+                header = event.header
+                if header.writer in self._watched:
+                    self._chains.add(header.writer, header.seq, header.seq, header.prev, event.id)
 
 
 def _bad(home: Home, files: Files) -> list[str]:
@@ -379,20 +322,3 @@ def _bounds(found: SegmentScan) -> set[int]:
     ends.update(frame.offset + frame.length for frame in found.frames)
     ends.update(damage.offset + damage.length for damage in found.damages)
     return ends
-
-
-def _against_footer(name: str, found: SegmentScan, events: Sequence[Frame], told: int) -> list[Hurt]:
-    """Compare a sealed file with what its footer promised; ``told`` lost events are accounted for."""
-    if found.footer_at < 0:
-        return []
-    footer = found.footer
-    if footer is None:
-        return [Hurt(name, found.footer_at, 0, "its footer cannot be read")]
-    before = [frame for frame in events if frame.offset < found.footer_at]
-    sums = make_footer((event_id(frame.header) for frame in before), footer.first_seq, footer.last_seq)
-    if sums.events < footer.events:
-        lost = footer.events - sums.events
-        if lost <= told:
-            return []
-        return [Hurt(name, found.footer_at, 0, f"{lost} of {footer.events} events that its footer counts are missing")]
-    return [] if sums == footer else [Hurt(name, found.footer_at, 0, "its events are not those that its footer counts")]

@@ -82,6 +82,21 @@ def test_numbers_that_an_index_knew_are_missing_until_they_are_back(home: Home) 
     assert verify(home).exit == verify_room.CLEAN
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_numbers_that_came_back_from_another_device_are_missing_no_more(home: Home, deep: bool) -> None:
+    (path,) = segments(home)
+    frames = scan_segment(path.read_bytes()).frames
+    first, last = frame_event(frames[0]), frame_event(frames[-1])
+    gone = Gap(first.header.writer, first.header.seq, last.header.seq)
+    losses.see(home, RealFiles(), [gone])
+    home.identity.unlink()
+    received = home.root / "received" / path.name
+    path.rename(received)
+    assert verify(home, deep).exit == verify_room.CLEAN
+    received.unlink()
+    assert verify(home, deep).missing == (gone,)
+
+
 def test_a_receipt_of_losses_that_cannot_be_read_counts_for_none(home: Home) -> None:
     losses.see(home, RealFiles(), [Gap(b"w" * 16, 3, 4)])
     (home.receipts / "losses.json").write_bytes(b'{"seen": [[1]]}')
