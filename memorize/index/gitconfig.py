@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 FILE_BYTES_MAX: Final = 1024 * 1024
 _INCLUDED_MAX: Final = 8
 _SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_SPECIAL: Final = re.compile(r"[\\\"#;]")
 
 
 class Entry(NamedTuple):
@@ -53,6 +54,8 @@ def entries(text: str) -> Iterator[Entry]:
 
 def _value(raw: str) -> str:
     """Return a value as git reads it: quotes go, comments end it."""
+    if _SPECIAL.search(raw) is None:
+        return raw.strip()
     found: list[str] = []
     quoted = False
     at = 0
