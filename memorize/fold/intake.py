@@ -113,13 +113,18 @@ def erasures_of(known: Mapping[bytes, Event], aliases: Aliases) -> dict[bytes, t
 def take_in(events: Iterable[Event]) -> Intake:
     """Sort out which events count and read them.
 
-    An erased event has no payload, whether or not its body is still there, and an event whose body is not held is
-    treated alike: what its header names still acts (an erased retraction still retracts), what its payload said is
-    as if it had not been said.
+    An erased event has no payload, whether or not its body is still there: what its header names still acts (an erased
+    retraction still retracts), what its payload said is as if it had not been said. An event whose body is missing
+    without an erasure is as if it were not known: the set digest does not count it either, and equal sets must have
+    equal states.
     """
     known = distinct(events)
     aliases = aliases_of(known)
     erased = erasures_of(known, aliases)
+    if bare := [identity for identity, event in known.items() if identity not in erased and _is_bare(event)]:
+        for identity in bare:
+            del known[identity]
+        aliases = aliases_of(known)
     quarantined: set[bytes] = set()
     taken = Intake(aliases, erased, frozenset(), {}, [], {}, {kind: {} for kind in _ACTS})
     for identity, event in known.items():
@@ -133,6 +138,11 @@ def take_in(events: Iterable[Event]) -> Intake:
         if sort is not None and not sort(taken, event, payload, identity not in aliases):
             quarantined.add(identity)
     return taken._replace(quarantined=frozenset(quarantined))
+
+
+def _is_bare(event: Event) -> bool:
+    """Tell whether the body of an event is not there. One under a scope key may be there and not be readable."""
+    return event.payload is None and not event.malformed and not event.header.scope_key
 
 
 def _named(taken: Intake, ids: Iterable[bytes]) -> tuple[bytes, ...]:

@@ -163,7 +163,8 @@ def add(
     made = closure.insert(connection, foldable) if foldable else {}
     if settle_now:
         drawn = closure.drawn_in(connection, events, inserted, unknown)
-        fresh = {**foldable, **drawn}
+        # With its body an event begins to count, also as an ingestion of its capture.
+        fresh = {**foldable, **drawn, **changed}
         if fresh:
             settle(connection, fresh, before, foldable.keys() - drawn.keys() - changed.keys(), made)
 

@@ -113,6 +113,9 @@ class Reference:
             self.events.setdefault(event.id, event)
         self.canonical = {one: self._canonical(one) for one in self.events}
         self.erasers = {one: self._erasers(one) for one in self.events}
+        for one in [one for one in self.events if self._is_unknown(one)]:
+            del self.events[one], self.erasers[one]
+        self.canonical = {one: self._canonical(one) for one in self.events}
         self.bad = {one for one in self.events if self._is_bad(one)}
         self.accepted = self._accept()
         self.memories = self.of("memory.formed")
@@ -151,6 +154,11 @@ class Reference:
                 if self.canon(one) in [self.canon(named) for named in (event.payload or {})["ids"]]:
                     found.add(event.id)
         return found
+
+    def _is_unknown(self, one: bytes) -> bool:
+        """Only the header of it has arrived, and nobody erased it."""
+        event = self.events[one]
+        return event.payload is None and not event.malformed and not event.header.scope_key and not self.erasers[one]
 
     def _is_bad(self, one: bytes) -> bool:
         event = self.events[one]

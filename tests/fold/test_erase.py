@@ -100,11 +100,20 @@ def test_an_erased_link_joins_nothing_for_its_keys_are_gone() -> None:
     assert fold([linked("l", "a", "b"), erasure("e", "l")]).projects == {}
 
 
-def test_a_memory_whose_body_has_not_arrived_is_known_but_not_shown() -> None:
-    bare = formed("m")._replace(payload=None)
-    state = fold([bare])
-    assert (status(state, "m"), state.erased, state.shown) == ("erased", frozenset(), {})
-    assert texts(bare, formed("m", "기억")) == texts(formed("m", "기억"), bare) == ["기억"]
+def test_an_event_whose_body_has_not_arrived_is_as_if_it_were_not_known() -> None:
+    """The set digest does not count it, and equal sets must have equal states."""
+    bare = [one._replace(payload=None) for one in (formed("m"), retracted("r", "o"), superseded("s", "m", "o"))]
+    others = [formed("o", "기억")]
+    assert fold([*bare, *others]) == fold(others)
+    assert texts(bare[0], formed("m", "글")) == texts(formed("m", "글"), bare[0]) == ["글"]
+    assert fold([*bare, *others, erasure("e", "m")]).erased == {name("m")}
+
+
+def test_an_event_whose_body_has_not_arrived_is_no_first_ingestion_of_a_capture() -> None:
+    twins = [formed(word, "글", at=at, header={"nonce": NONCE}) for word, at in (("a", 1), ("b", 2))]
+    bare = twins[0]._replace(payload=None)
+    assert fold([bare, twins[1]]) == fold([twins[1]])
+    assert fold([bare, twins[1], erasure("e", "b")]).erased == {name("a"), name("b")}
 
 
 def test_a_claim_whose_body_has_not_arrived_claims_nothing() -> None:
