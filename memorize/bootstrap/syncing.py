@@ -34,11 +34,15 @@ _BYTES_MAX: Final = 1 << 20
 _PASSES: Final = 4
 # States of files that are ours to take in one day, and how to say so.
 _UNSETTLED: Final = {
-    PENDING: "{} not come whole yet",
+    PENDING: "{} not come whole yet: wait for the tool that carries them, or delete what stays so",
     UNKNOWN_KEY: '{} sealed under a key that is not held here: "memorize key import"',
-    BAD: "{} damaged",
-    NEWER: "{} written by a newer version",
+    BAD: "{} damaged: delete what is, and whoever made it hands it out again",
+    NEWER: "{} written by a newer version: install it here",
 }
+_SHARE: Final = '"memorize key export" on one of both, "memorize key import" on the other'
+# What an exchange that was refused or never began needs, by its code; and how a shell says that there is no program.
+_REMEDIES: Final = {"key": _SHARE, "store": _SHARE, "version": "install the newer version on both"}
+_NO_PROGRAM: Final = ("not found", "No such file")
 # target label, done, total: bytes read, then events published or exchanged
 Progress = Callable[[str, int, int], None]
 
@@ -184,7 +188,7 @@ class Syncing:
                 store.clock,
                 store.identity.replica,
                 erased=view.erased(),
-                retired=devices.retired(view.connection, view.event),
+                retired=self.retired(),
                 by_hand=by_hand,
                 progress=lambda done, total: progress(target.label, done, total),
             )
@@ -245,6 +249,11 @@ class Syncing:
         """Return the devices whose events are held, the one heard of last first."""
         return devices.devices(self._store.reader(drain=False).connection)
 
+    def retired(self) -> frozenset[bytes]:
+        """Return the replicas of devices that were said never to come back."""
+        view = self._store.reader(drain=False)
+        return devices.retired(view.connection, view.event)
+
     def retire(self, device: Device) -> None:
         """Say that a device never comes back: then others may remove its packs once they carry what is in them."""
         self._store.append([Draft(DEVICE_RETIRED, {"device": device.id})])
@@ -303,12 +312,19 @@ def _of_peer(target: Target, report: PeerReport, now: int) -> Round:
     return Round(
         target,
         settled=report.converged,
-        reason=report.reason,
+        reason=_with_remedy(report),
         sent=report.sent,
         received=report.received,
         bad=report.bad,
         at_ms=now,
     )
+
+
+def _with_remedy(report: PeerReport) -> str:
+    remedy = _REMEDIES.get(report.code, "")
+    if report.code == "unreachable" and any(words in report.reason for words in _NO_PROGRAM):
+        remedy = "install memorize there, or give its path behind the host: ssh://HOST/PATH/OF/memorize"
+    return f"{report.reason}: {remedy}" if remedy else report.reason
 
 
 def _plain(one: Round) -> dict[str, Any]:

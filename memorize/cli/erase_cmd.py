@@ -239,7 +239,8 @@ def _standings(parts: App) -> list[Standing]:
 
 
 def _name(one: Standing) -> str:
-    return one_line(one.device.name) or one.device.id[:8]
+    """Return how to call a device: several may have one name, as copies of a machine do."""
+    return f"{one_line(one.device.name) or 'unnamed'} ({one.device.id[:8]})"
 
 
 def _show_status(parts: App, as_json: bool) -> None:

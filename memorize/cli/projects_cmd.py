@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memorize.cli.console import app, document, json_option, listing, say, tell
+from memorize.counted import counted
 from memorize.errors import AmbiguousProject, NotLinked, UnknownProject
 from memorize.model import PROJECT_LINKED, PROJECT_UNLINKED, Draft
 from memorize.recall.plain import one_line
@@ -36,7 +37,7 @@ def command(context: click.Context, as_json: bool) -> None:
     for one in found:
         paths = one_line(", ".join(one.paths[:2]))
         joined = "" if one.root == one.key else f"  (one with {one.root[:8]})"
-        counts = f"{one.memories:5} memories {one.sessions:4} sessions"
+        counts = f"{counted(one.memories, 'memory'):>14} {counted(one.sessions, 'session'):>12}"
         say(f"{one.key[:8]}  {one_line(one.name):24} {counts}  {paths}{joined}")
     for key, others in alike.items():
         for other in others:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from memorize import __version__
 from memorize.bootstrap import App
-from memorize.cli.sync_cmd import facts_of, state_of
+from memorize.cli.sync_cmd import facts_of, state_of, strangers
 from memorize.cli.when import ago, lasting
 from memorize.counted import counted
 
@@ -32,7 +32,8 @@ def findings(parts: App) -> Iterator[Finding]:
     for one in facts["targets"]:
         yield _target(one, now)
     for one in facts["peers"]:
-        yield Finding(bool(one["converged"]), "peer", f"{one['name']}: {state_of(one)}", "memorize peer list")
+        do = "" if one["converged"] else "memorize peer list"
+        yield Finding(not do, "peer", f"{one['name']}: {state_of(one)}", do)
     others = [one for one in facts["devices"] if not one["here"]]
     yield from _devices(others, now)
     twins = len(parts.holding.twins())
@@ -50,7 +51,8 @@ def _target(one: dict[str, Any], now: int) -> Finding:
         return Finding(False, "sync", f"{label}, {when}: {one['reason']}", "mend what it says, then: memorize sync")
     if now - one["at_ms"] > STALE_MS:
         return Finding(False, "sync", f"{label}: the last round was {when}", "memorize sync, or: memorize daemon start")
-    return Finding(True, "sync", f"{label}: all taken in and handed out {when}")
+    text = f"{label}: all taken in and handed out {when}"
+    return Finding(True, "sync", f"{text}; {strangers(one['foreign'])}" if one["foreign"] else text)
 
 
 def _devices(others: list[dict[str, Any]], now: int) -> Iterator[Finding]:
@@ -59,7 +61,7 @@ def _devices(others: list[dict[str, Any]], now: int) -> Iterator[Finding]:
         if one["last_ms"] > now + _AHEAD_MS:
             text = f"the clock of {name} is, or was, {lasting(one['last_ms'] - now)} ahead of this one"
             yield Finding(False, "clock", text, "set it; nothing was ordered by it, only shown times are wrong")
-        elif now - one["last_ms"] > SILENT_MS:
+        elif now - one["last_ms"] > SILENT_MS and not one["retired"]:
             text = f"{name} was last heard of {ago(one['last_ms'], now)}"
             yield Finding(False, "silent", text, f"sync there, or: memorize sync retire {one['id'][:8]}")
         if _order(one["version"]) > _order(__version__):

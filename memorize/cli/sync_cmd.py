@@ -123,6 +123,8 @@ def status(as_json: bool) -> None:
         say(f"{_label(one)}  {_last(one, now)}")
         for note in one["notes"][:_NOTES_SHOWN]:
             say(f"    {note}")
+        if one["foreign"]:
+            say(f"    {strangers(one['foreign'])}")
     for one in facts["peers"]:
         say(f"paired {one['name']}  {state_of(one)}")
     if not facts["targets"] and not facts["peers"]:
@@ -150,7 +152,7 @@ def facts_of(parts: App) -> dict[str, Any]:
     return {
         "targets": items,
         "peers": paired,
-        "devices": [_device(one, parts.device()) for one in syncing.devices()],
+        "devices": [_device(one, parts.device(), syncing.retired()) for one in syncing.devices()],
         "converged": bool(items or paired) and not why,
         "why": why or ([] if items or paired else ["nothing to sync with"]),
         "set": pair[0],
@@ -185,7 +187,7 @@ def _older(item: dict[str, Any], pair: Sequence[str]) -> bool:
     return bool(item["set"]) and item["set"] != pair[0]
 
 
-def _device(one: Device, own: str) -> dict[str, Any]:
+def _device(one: Device, own: str, retired: frozenset[bytes]) -> dict[str, Any]:
     return {
         "id": one.id,
         "name": one.name,
@@ -194,11 +196,13 @@ def _device(one: Device, own: str) -> dict[str, Any]:
         "events": one.events,
         "last_ms": one.last,
         "here": one.id == own,
+        "retired": not retired.isdisjoint(one.replicas),
     }
 
 
 def _device_line(device: dict[str, Any], now: int) -> str:
     when = "this device" if device["here"] else f"last heard {ago(min(device['last_ms'], now), now)}"
+    when = f"retired, {when}" if device["retired"] else when
     return (
         f"device {device['id'][:8]}  {device['name'] or 'unnamed':20} {counted(device['events'], 'event'):>14}  {when}"
     )
@@ -222,6 +226,15 @@ def _say_round(one: Round) -> None:
     say(f"{one.target.label}  sent {counted(one.sent, 'event')}, received {one.received}{files}: {state}")
     for note in one.notes[:_NOTES_SHOWN]:
         tell(f"    {note}")
+    if one.foreign:
+        tell(f"    {strangers(one.foreign)}")
+
+
+def strangers(packs: int) -> str:
+    """Return what to say of packs of a store that is not ours: of another person, or of a device without our key."""
+    there = "belongs" if packs == 1 else "belong"
+    remedy = '"memorize key export" there and "memorize key import" here make both one'
+    return f"{counted(packs, 'pack')} in it {there} to another memory; if it is yours, {remedy}"
 
 
 def _why(one: Round) -> str:

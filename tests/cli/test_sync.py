@@ -180,6 +180,22 @@ def test_a_folder_that_may_not_be_mounted_is_not_written_to_until_it_is_added_on
     assert devices.files()
 
 
+def test_a_damaged_pack_comes_again_when_it_is_deleted_as_the_message_says(devices: Devices) -> None:
+    devices.share("a", "b")
+    devices.at("a").remembers(KEPT)
+    devices.rounds("a")
+    (pack,) = devices.files()
+    data = bytearray((devices.folder / pack).read_bytes())
+    data[len(data) // 2] ^= 1
+    (devices.folder / pack).write_bytes(data)
+    said = devices.at("b").types("sync")
+    assert said.code == 42
+    assert "damaged: delete" in said.err
+    (devices.folder / pack).unlink()
+    assert {said.code for said in devices.rounds("a", "b", "a")} == {0}
+    assert len(devices.digests("a", "b")) == 1
+
+
 def test_a_device_with_another_key_of_the_same_store_writes_nothing(devices: Devices) -> None:
     devices.at("a").remembers(KEPT)
     devices.share("a", "b")
@@ -207,6 +223,9 @@ def test_the_packs_of_somebody_else_are_left_alone(devices: Devices) -> None:
     assert [said.code for said in devices.rounds("a", "stranger", "a")] == [0, 0, 0]
     facts = devices.at("a").gets("sync", "status")
     assert facts["targets"][0]["foreign"] == 1
+    assert "1 pack in it belongs to another memory" in devices.at("a").types("sync", "status").out
+    assert "memorize key import" in devices.at("stranger").types("sync").err
+    assert "belongs to another memory" in devices.at("a").types("doctor").out
     assert [item["text"] for item in devices.at("a").gets("list", "--all-projects")["items"]] == [KEPT]
 
 
@@ -248,6 +267,8 @@ def test_a_device_that_never_comes_back_is_retired_by_name(devices: Devices) -> 
     assert devices.at("a").types("sync", "retire", "a", "--yes").code == 41
     assert devices.at("a").types("sync", "retire", "옛 노트북", "--yes").code == 0
     assert len(devices.at("a").gets("log", "--kind", "device.retired")["items"]) == 1
+    assert [one["retired"] for one in devices.at("a").gets("sync", "status")["devices"] if not one["here"]] == [True]
+    assert "retired, last heard" in devices.at("a").types("sync", "status").out
     assert devices.rounds("a", "a")[-1].code == 0
     texts = {item["text"] for item in devices.at("a").gets("list", "--all-projects")["items"]}
     assert texts == {KEPT, "an old fact"}
