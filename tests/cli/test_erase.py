@@ -16,6 +16,7 @@ from memorize.bootstrap import App, open_app
 from memorize.log.spool import put_capture
 from memorize.model import Draft
 from memorize.recall.changes import formed, remembered
+from tests.children import environ
 from tests.cli.kit import Person
 
 SECRET = "zebra-quagga-7391"
@@ -298,7 +299,7 @@ def test_a_process_that_died_half_way_is_followed_by_one_that_goes_on(person: Pe
             "app = open_app(os.environ)\n"
             f"app.append([model.Draft(model.ERASE_REQUESTED, {{'ids': [bytes.fromhex({wrong.hex()!r})]}})])\n"
         )
-        died = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+        died = subprocess.run([sys.executable, "-c", code], env=environ(), check=False, timeout=300)
         assert died.returncode == 7, step
     assert person.types("status").code == 0
     assert everywhere(person, SECRET, GEHEIM) == []

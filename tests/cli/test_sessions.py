@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from tests.children import environ, hear
 from tests.cli.kit import Person
 
 PATIENCE_S = 120
@@ -67,7 +67,8 @@ def test_watch_shows_what_comes_until_it_is_interrupted(person: Person, tmp_path
             cwd=person.project,
             stdout=sink,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=environ(),
+            preexec_fn=hear,
         )
         try:
             await_text(output, "first")

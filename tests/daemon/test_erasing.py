@@ -10,6 +10,7 @@ from memorize.clock import SystemClock
 from memorize.log.spool import put_batch
 from memorize.log.verify import CLEAN, verify
 from memorize.model import Draft
+from tests.children import environ
 from tests.daemon.kit import PATIENCE_S, Place, until
 
 SECRET = "zebra-quagga-7391"
@@ -61,6 +62,7 @@ def test_a_verb_erases_beside_a_daemon_that_has_the_segment_open_and_nothing_is_
         done = subprocess.run(
             [sys.executable, "-m", "memorize", "erase", "--matching", GEHEIM, "--yes"],
             cwd=place.project,
+            env=environ(),
             capture_output=True,
             timeout=PATIENCE_S,
             check=False,

@@ -17,6 +17,7 @@ from memorize.daemon import life
 from memorize.paths import Home
 from memorize.sync import keys, peers
 from memorize.sync.peers import Address, Peer
+from tests.children import environ, hear
 from tests.daemon.kit import PATIENCE_S, until
 
 
@@ -58,7 +59,8 @@ class Device:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.project,
-            env={**self.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env={**environ(), **self.environ},
+            preexec_fn=hear,
         )
 
     def types(self, *words: str, given: str = "") -> tuple[int, str, str]:
