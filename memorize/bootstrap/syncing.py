@@ -168,8 +168,10 @@ class Syncing:
         try:
             if target.kind == FOLDER:
                 report = self._sync_folder(target, progress, by_hand=by_hand)
-                done = _of_folder(target, report, keeping.keyring(self._store).stores, now)
-                return _with_bare(done, len(self._store.holding.wanted()))
+                holding = self._store.holding
+                known = {replica.hex() for replica, _ in holding.spans().values()}
+                done = _of_folder(target, report, keeping.keyring(self._store).stores, known, now)
+                return _with_bare(done, len(holding.wanted()))
             return _of_peer(target, self._sync_peer(target, progress, asks=asks), now)
         except Problem as problem:
             return Round(target, settled=False, reason=f"{problem} ({problem.remedy()})", at_ms=now)
@@ -259,8 +261,13 @@ class Syncing:
         self._store.append([Draft(DEVICE_RETIRED, {"device": device.id})])
 
 
-def _of_folder(target: Target, report: FolderReport, stores: Collection[bytes], now: int) -> Round:
-    """Tell what a round came to. A pack of somebody else's store is no concern of ours, and only counted."""
+def _of_folder(
+    target: Target, report: FolderReport, stores: Collection[bytes], known: Collection[str], now: int
+) -> Round:
+    """Tell what a round came to. A pack of somebody else's store is no concern of ours, and only counted.
+
+    ``known``: replicas whose events are held, in hex; what they left in a store from before they joined is not foreign.
+    """
     got = report.received
     ours = [one for one in report.reasons if one[1] != UNKNOWN_KEY or _store(one[0]) in stores]
     kinds = Counter(state for _, state, _ in ours)
@@ -279,7 +286,7 @@ def _of_folder(target: Target, report: FolderReport, stores: Collection[bytes], 
         refused=refused,
         bad=got.bad,
         notes=tuple(f"{path}: {state}{f', {why}' if why else ''}" for path, state, why in ours),
-        foreign=len(report.reasons) - len(ours),
+        foreign=sum(one not in ours and owner_of(one[0]) not in known for one in report.reasons),
         at_ms=now,
     )
 

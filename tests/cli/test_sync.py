@@ -229,6 +229,19 @@ def test_the_packs_of_somebody_else_are_left_alone(devices: Devices) -> None:
     assert [item["text"] for item in devices.at("a").gets("list", "--all-projects")["items"]] == [KEPT]
 
 
+def test_what_a_device_left_of_its_time_before_it_joined_belongs_to_nobody_else(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.at("b").remembers("b 혼자였을 때")
+    for name in ("a", "b"):
+        devices.at(name).types("sync", "add", "folder", str(devices.folder))
+    devices.rounds("a", "b", "a")
+    assert devices.at("a").gets("sync", "status")["targets"][0]["foreign"] == 1
+    devices.share("a", "b")
+    devices.rounds("b", "a", "b")
+    assert len(devices.digests("a", "b")) == 1
+    assert [devices.at(name).gets("sync", "status")["targets"][0]["foreign"] for name in ("a", "b")] == [0, 0]
+
+
 def test_nothing_that_is_no_place_to_sync_with_is_added(devices: Devices) -> None:
     person = devices.at("a")
     home = devices.home("a").root
