@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from memorize.agents.transcripts import Head
 from memorize.agents.transcripts import Line as Spoken
 from memorize.model import Capture, Draft
+from memorize.recall.words import Shell
 
 
 class Place(Protocol):
@@ -73,7 +74,7 @@ class Target(NamedTuple):
 class Intent(NamedTuple):
     """Who is about to do what, and where. ``command`` is empty where no shell is asked, ``targets`` where no file is.
 
-    ``cwd`` is the working directory, absolute.
+    ``cwd`` is the working directory, absolute; ``shell``: whose grammar the command follows.
     """
 
     agent: str
@@ -82,6 +83,7 @@ class Intent(NamedTuple):
     place: Place
     command: str = ""
     targets: tuple[Target, ...] = ()
+    shell: Shell = "posix"
 
 
 class Found(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,12 +13,16 @@ from memorize.agents.programs import words
 from memorize.agents.turns import Change, Turn
 from memorize.log.spool import Unreadable
 from memorize.model import Capture, Draft
+from memorize.recall.words import Shell
 
 name: Final = "codex"
 title: Final = "Codex"
 
 _SHELL: Final = "Bash"
 _PATCH: Final = "apply_patch"
+# Options of shells after which the line to run stands, and whose grammar that line follows.
+_LINE_OPTIONS: Final = frozenset({"-c", "-lc", "-command", "/c"})
+_GRAMMARS: Final[Mapping[str, Shell]] = {"powershell": "powershell", "pwsh": "powershell", "cmd": "cmd"}
 _IGNORED: Final = words("""
     spawn_agent send_input wait_agent close_agent resume_agent update_plan view_image web_search write_stdin
     list_mcp_resources list_mcp_resource_templates read_mcp_resource
@@ -85,7 +90,7 @@ def intent(capture: Capture, locate: Locate) -> Intent | None:
         return None
     folder = patch.intercepted(command) if tool == _SHELL else ""
     paths = [change.path for change in _changes(command, folder or "")] if _PATCH in command or tool == _PATCH else []
-    return turns.intent(at, command if tool == _SHELL and folder is None else "", paths)
+    return turns.intent(at, command if tool == _SHELL and folder is None else "", paths, _grammar(call))
 
 
 def _command(call: Mapping[str, Any]) -> str:
@@ -93,8 +98,22 @@ def _command(call: Mapping[str, Any]) -> str:
     given = payload.map_of(call, "tool_input")
     words = given.get("command")
     if isinstance(words, list) and all(isinstance(word, str) for word in words):
-        return words[-1] if words[1:2] in (["-lc"], ["-c"]) else " ".join(words)
+        return words[-1] if _is_line(words) else " ".join(words)
     return payload.text_of(given, "command", "input", "patch")
+
+
+def _is_line(words: Sequence[str]) -> bool:
+    """Tell whether the last one of these words is a line for a shell."""
+    return len(words) > 2 and words[-2].lower() in _LINE_OPTIONS
+
+
+def _grammar(call: Mapping[str, Any]) -> Shell:
+    """Return whose grammar the command follows: on Windows that of PowerShell, unless another shell is named."""
+    words = payload.map_of(call, "tool_input").get("command")
+    if isinstance(words, list) and words and isinstance(words[0], str):
+        program = words[0].replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe")
+        return _GRAMMARS.get(program, "posix")
+    return "powershell" if sys.platform == "win32" else "posix"
 
 
 def _intercepted(at: Turn, call: Mapping[str, Any]) -> list[Draft]:

@@ -17,6 +17,7 @@ from memorize.agents import payload, shell
 from memorize.agents.base import Intent, Locate, Place, Target
 from memorize.agents.programs import words
 from memorize.model import Draft
+from memorize.recall.words import Shell
 
 ORDINAL_PROJECT: Final = 100
 _EXIT: Final = re.compile(r"\A\s*Exit code:? (-?\d{1,10})\b[^\n]*\n?(?:Wall time:[^\n]*\n)?(?:Output:[^\S\n]*\n)?")
@@ -25,6 +26,8 @@ _COMMITTING: Final = ("commit", "cherry-pick", "revert", "merge", "am")
 _COMMITS_MAX: Final = 20
 ORDINAL_EDITS: Final = 40  # of edits that come with a command; below the ordinal of the project, above the commits
 _EDITS_MAX: Final = 60
+# Linux hands a program no longer argument (MAX_ARG_STRLEN), so what is behind it never runs by "bash -c".
+_COMMAND_CHARS_MAX: Final = 128 * 1024
 # Words that are no person's although they arrive as a prompt.
 _NOT_A_PROMPT: Final = ("<task-notification", "<local-command-", "<command-name>", "<system-reminder>")
 _READING_VERBS: Final = words("""
@@ -143,14 +146,14 @@ def edits(at: Turn, changes: Iterable[Change], first: int = 0) -> list[Draft]:
     return drafts
 
 
-def intent(at: Turn, command: str = "", paths: Iterable[str] = ()) -> Intent | None:
+def intent(at: Turn, command: str = "", paths: Iterable[str] = (), grammar: Shell = "posix") -> Intent | None:
     """Return the intent of a call before a tool; None when it is neither to run a command nor to write a file."""
     found = (located(at, path) for path in list(paths)[:_EDITS_MAX])
     targets = tuple(Target(path, payload.plain(place.branch)) for place, path in filter(None, found))
-    command = payload.plain(command)
+    command = payload.plain(command)[:_COMMAND_CHARS_MAX]
     if not targets and not command.strip():
         return None
-    return Intent(at.agent, at.session, at.cwd, at.place, command, targets)
+    return Intent(at.agent, at.session, at.cwd, at.place, command, targets, grammar)
 
 
 def located(at: Turn, path: str) -> tuple[Place, str] | None:

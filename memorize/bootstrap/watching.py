@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ from memorize.recall.needles import needles
 from memorize.recall.triggers import EDIT, own_triggers, triggers_of
 
 ACTION: Final = "action"
+_ELSEWHERE: Final = re.compile(r"/|[A-Za-z]:/")
 _ANNOUNCED_MAX: Final = 256
 # So many directories, the latest ones, are asked for their own triggers and aliases.
 _PLACES_MAX: Final = 32
@@ -51,27 +53,31 @@ class Watch:
         query = Query(view.connection)
         rules = self._rules(query, intent, place, query.family(key), now)
         notices = [*self._beside(intent, place, view, key, now), *self._failed(intent, place, view, key, now)]
-        self._announce(intent, nonce, now)
+        self._announce(intent, key, nonce, now)
         return Said(rules, tuple(notices))
 
     def _rules(self, query: Query, intent: Intent, place: Place, roots: tuple[str, ...], now: int) -> Context:
-        if not query.triggered(None, now):
+        if not any(query.triggered(root, now) for root in (*roots, "")):
             return _NOTHING
-        actions = [f"{EDIT}{target.path}" for target in intent.targets]
+        # Globs count from the root of the repository: what lies elsewhere, with its whole path, fits none.
+        actions = [f"{EDIT}{target.path}" for target in intent.targets if not _ELSEWHERE.match(target.path)]
         if intent.command:
-            actions += triggers_of(intent.command, aliases=place.aliases, own=own_triggers(place.marker))
+            own = own_triggers(place.marker)
+            actions += triggers_of(intent.command, aliases=place.aliases, own=own, shell=intent.shell)
         found = rules_for_actions(query, actions, roots, now)
         context = action_context(found, now, self._store.clock.zone_minutes())
         return context._replace(items=tuple((identity, ACTION, score) for identity, _, score in context.items))
 
     def _beside(self, intent: Intent, place: Place, view: Reader, key: str, now: int) -> list[Notice]:
-        deeds = gitdeeds.deeds(intent.command, intent.cwd) if intent.command else []
+        deeds = gitdeeds.deeds(intent.command, intent.cwd, intent.shell) if intent.command else []
         if not deeds and not intent.targets:
             return []
         around = around_session(self._store, view, key, place, now, without=intent.session)
         if not around.others:
             return []
-        around = around._replace(announced=tuple(self._announced.values()))
+        family = view.family(key)
+        coming = tuple(one for one in self._announced.values() if one.project in family)
+        around = around._replace(announced=coming)
         found = [
             notice for target in intent.targets for notice in live.file_notices(around, target.path, target.branch, now)
         ]
@@ -93,11 +99,11 @@ class Watch:
             return []
         return [before.failure_notice(failure, view.payload(failure.run.n), TITLES, now)]
 
-    def _announce(self, intent: Intent, nonce: bytes, now: int) -> None:
+    def _announce(self, intent: Intent, key: str, nonce: bytes, now: int) -> None:
         for target in intent.targets:
             slot = (intent.session, intent.agent, target.path)
             self._announced.pop(slot, None)
-            self._announced[slot] = Announced(nonce, target.path, intent.agent, intent.session, target.branch, now)
+            self._announced[slot] = Announced(nonce, key, target.path, intent.agent, intent.session, target.branch, now)
         while len(self._announced) > _ANNOUNCED_MAX:
             del self._announced[next(iter(self._announced))]
 

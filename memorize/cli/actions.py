@@ -27,14 +27,19 @@ def known(place: Place) -> tuple[str, ...]:
     return (*BUILT_IN, *(name for name in own_triggers(place.marker) if name not in BUILT_IN))
 
 
+def nearest(name: str, place: Place) -> str:
+    """Return the known trigger that is most like a normal name, "" when none is."""
+    return next(iter(difflib.get_close_matches(name, known(place), 1, 0.5)), "")
+
+
 def checked(names: Iterable[str], place: Place) -> list[str]:
     """Return the normal names, each once. Raises UnknownTrigger, which suggests the nearest."""
     found: dict[str, None] = {}
     for name in names:
         normal = normal_name(name)
         if not is_name(normal) or not (normal.startswith(EDIT) or normal in known(place)):
-            near = difflib.get_close_matches(normal, known(place), 1, 0.5)
-            said = f'did you mean "{near[0]}"?' if near else "the nearest known ones are unlike it"
+            near = nearest(normal, place)
+            said = f'did you mean "{near}"?' if near else "no known one is like it"
             raise UnknownTrigger(name=name.strip(), near=said, known=", ".join(known(place)))
         found[normal] = None
     return list(found)

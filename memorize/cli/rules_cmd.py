@@ -6,7 +6,7 @@ import click
 
 from memorize import limits
 from memorize.bootstrap import App
-from memorize.cli.actions import known
+from memorize.cli.actions import known, nearest
 from memorize.cli.console import app, document, here_option, json_option, say, tell
 from memorize.cli.rows import as_item, fit, width
 from memorize.counted import counted
@@ -47,9 +47,14 @@ def command(action: str | None, all_projects: bool, directory: str, as_json: boo
         document({"items": items, "total": len(items), **({"fires": list(fires)} if action is not None else {})})
         return
     _show(parts, query, found)
-    if action is not None:
-        tell(f"This fires {', '.join(fires)}." if fires else "This fires nothing.")
-    tell(f"{counted(len(found), 'rule')}." if found else 'No rule. Give one: memorize remember --on git-commit "..."')
+    if action is not None and not fires:
+        near = nearest(normal_name(action), place) if len(action.split()) == 1 else ""
+        tell(f'This fires nothing; did you mean "{near}"?' if near else "This fires nothing.")
+        return
+    if fires:
+        tell(f"This fires {', '.join(fires)}.")
+    example = one_line(fires[0]) if fires else "git-commit"
+    tell(f"{counted(len(found), 'rule')}." if found else f'No rule. Give one: memorize remember --on {example} "..."')
 
 
 def _fired(action: str, place: Place) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ from memorize import limits
 from memorize.index.query import Query, Row
 from memorize.model import TRUSTS, Context
 from memorize.recall import lines
-from memorize.recall.blocks import Block, compose
+from memorize.recall.blocks import Block, Item, compose
+from memorize.recall.plain import harmless
+from memorize.recall.tokens import estimate
 from memorize.recall.triggers import EDIT, edit_triggers, normal_name
 
 RULE: Final = "rule"
@@ -21,6 +23,8 @@ _NOTICE: Final = (
     "The person's rules for what you are about to do, newest first. Where they differ, follow the newest.\n"
 )
 _EXTERNAL: Final = TRUSTS[0]
+# More than the frame around the rules takes.
+_FRAME_TOKENS: Final = 80
 
 
 def rules_for_action(
@@ -65,8 +69,21 @@ def action_context(rules: Sequence[Row], now_ms: int, zone_minutes: int = 0) -> 
     items = tuple(
         lines.item(row, (row.id, RULE, 0.0), lines.origin(row, now_ms, zone_minutes), others) for row in rules
     )
-    text, placed, tokens = compose([Block("", 100, items)], _frame, limits.RULES_TOKENS, limits.ANSWER_BYTES_MAX)
+    blocks = [Block("", share, (item,)) for share, item in zip(_shares(items), items, strict=True)]
+    text, placed, tokens = compose(blocks, _frame, limits.RULES_TOKENS, limits.ANSWER_BYTES_MAX)
     return Context(text, placed, tokens)
+
+
+def _shares(items: Sequence[Item]) -> list[int]:
+    """Return the tokens for each rule: what short ones leave goes to the long ones, and none pushes another out."""
+    wanted = [estimate(f"- {item.head}{harmless(item.text)}{item.tail}\n") + 1 for item in items]
+    left, level = limits.RULES_TOKENS - _FRAME_TOKENS, 0
+    for number, tokens in enumerate(sorted(wanted)):
+        level = left // (len(wanted) - number)
+        if tokens > level:
+            break
+        left -= tokens
+    return [min(tokens, level) for tokens in wanted] if max(wanted, default=0) > level else wanted
 
 
 def _frame(items: int, tokens: int) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from memorize import limits
-from memorize.clock import ago
+from memorize.clock import lasting
 from memorize.index.working import Run
 from memorize.model import Payload
 from memorize.recall.blocks import Block, Item, compose
@@ -55,7 +55,8 @@ def failure_notice(failure: Failure, payload: Mapping[str, Any], titles: Mapping
         if failure.again
         else "It is not known to have succeeded since."
     )
-    command, when = command[:_COMMAND_CHARS_MAX], ago(failure.run.wall, now_ms)
+    span = lasting(now_ms - failure.run.wall)
+    command, when = command[:_COMMAND_CHARS_MAX], f"{span} ago" if span else "just now"
     text = f"`{command}` failed {when} in a session of {titles.get(agent, agent)}{how}{said.rstrip('.')}. {since}"
     return Notice(FAILED, command, failure.run.id, failure.run.session, text)
 

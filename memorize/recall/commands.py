@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from memorize.recall import lexer, windows
-from memorize.recall.words import Simple, Split, Word
+from memorize.recall.words import Shell, Simple, Split, Word
 from memorize.recall.wrappers import (
     CMD_LINE,
     GIT_ASKED,
@@ -29,8 +29,6 @@ from memorize.recall.wrappers import (
     WRAPPERS,
     Wrapper,
 )
-
-Shell = Literal["posix", "powershell", "cmd"]
 
 # More wrappers around one command, or lines inside lines, than anybody writes.
 _WRAPPERS_MAX: Final = 12

@@ -9,8 +9,8 @@ import posixpath
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from memorize.recall.commands import Call, Shell, calls
-from memorize.recall.words import Word
+from memorize.recall.commands import Call, calls
+from memorize.recall.words import Shell, Word
 
 # What a deed reaches: files of the checkout it works in, the commits of branches, or a whole other checkout.
 TREE: Final = "tree"

@@ -7,6 +7,7 @@ nothing here ever stops anybody. Of another device the window ends with the last
 from __future__ import annotations
 
 import posixpath
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -28,6 +29,8 @@ _OTHERS_MAX: Final = 4
 _FILES_MAX: Final = 3
 _PATH_CHARS_MAX: Final = 120
 _NAME_CHARS_MAX: Final = 60
+# Names that stand in a sentence as they are: nothing in them ends a sentence or begins another.
+_WORD: Final = re.compile(r"[\w./@+~#%=,-]+")
 _DONE: Final = {"create": "created", "delete": "deleted"}
 
 
@@ -55,9 +58,10 @@ class Other(NamedTuple):
 
 
 class Announced(NamedTuple):
-    """An edit that a session of this device is about to make. ``nonce`` names the call that said so."""
+    """An edit that a session of this device is about to make in a project. ``nonce`` names the call that said so."""
 
     nonce: bytes
+    project: str
     path: str
     agent: str
     session: str
@@ -185,7 +189,7 @@ def _who(view: View, other: Other, branch: str, now_ms: int) -> str:
     if other.device:
         news = lasting(now_ms - other.heard)
         age = f"; last news from there {news} ago" if news else ""
-        what = f'a session on device "{_name(other.device)}"{age}'
+        what = f'a session on device "{_device(other)}"{age}'
     elif other.ended:
         what = "a session that has ended since"
     else:
@@ -258,7 +262,7 @@ def also_here(view: View, now_ms: int) -> tuple[str, ...]:
 
 
 def _beside(view: View, other: Other, now_ms: int) -> str:
-    facts = [f'device "{_name(other.device)}", last news {_ago(other.heard, now_ms)}'] if other.device else []
+    facts = [f'device "{_device(other)}", last news {_ago(other.heard, now_ms)}'] if other.device else []
     if not other.device and other.root and view.root and other.root != view.root:
         facts.append(f"worktree {_short(posixpath.relpath(other.root, view.root))}")
     if span := lasting(other.heard - other.opened):
@@ -300,9 +304,18 @@ def _ago(then_ms: int, now_ms: int) -> str:
 
 
 def _short(path: str) -> str:
-    """Return the end of a path that is too long to be shown."""
-    return path if len(path) <= _PATH_CHARS_MAX else f"...{path[3 - _PATH_CHARS_MAX :]}"
+    """Return the path, or the end of one that is too long to be shown."""
+    return _told(path if len(path) <= _PATH_CHARS_MAX else f"...{path[3 - _PATH_CHARS_MAX :]}")
 
 
 def _name(text: str) -> str:
-    return text[:_NAME_CHARS_MAX]
+    return _told(text[:_NAME_CHARS_MAX])
+
+
+def _device(other: Other) -> str:
+    return other.device[:_NAME_CHARS_MAX].replace('"', "'")
+
+
+def _told(name: str) -> str:
+    """Return a name that somebody else chose, in quotes where it could be read as a part of the sentence."""
+    return name if _WORD.fullmatch(name) else '"' + name.replace('"', "'") + '"'

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from memorize.recall import commands
-from memorize.recall.commands import Call, Shell
+from memorize.recall.commands import Call
 from memorize.recall.deeds import (
     DEEDS,
     DRY,
@@ -27,7 +27,7 @@ from memorize.recall.deeds import (
     valued_before,
 )
 from memorize.recall.globs import matches
-from memorize.recall.words import Word
+from memorize.recall.words import Shell, Word
 from memorize.recall.wrappers import GIT_ASKED
 
 Own = Mapping[str, Sequence[str]]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+# Whose grammar a command line follows.
+Shell = Literal["posix", "powershell", "cmd"]
 
 
 class Word(NamedTuple):

@@ -93,3 +93,28 @@ def test_a_payload_that_cannot_be_read_is_unreadable(tmp_path: Path, name: str) 
     capture = Capture(name, "PreToolUse", b"\1" * 16, 1, b"git commit")
     with pytest.raises(Unreadable):
         agent(name).intent(capture, partial(locate, device="ab" * 16))
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "shell"),
+    [
+        (["bash", "-lc", "git push"], "git push", "posix"),
+        (["powershell.exe", "-NoProfile", "-Command", "git push; ls"], "git push; ls", "powershell"),
+        (["C:\\Windows\\System32\\cmd.exe", "/c", "git push & dir"], "git push & dir", "cmd"),
+        (["git", "push"], "git push", "posix"),
+    ],
+)
+def test_a_command_given_as_words_is_read_as_the_shell_in_front_reads_it(
+    tmp_path: Path, words: list[str], command: str, shell: str
+) -> None:
+    found = intent("codex", tmp_path, "Bash", {"command": words})
+    assert found is not None
+    assert (found.command, found.shell) == (command, shell)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_of_a_command_longer_than_any_that_runs_only_the_beginning_is_read(tmp_path: Path, name: str) -> None:
+    found = intent(name, tmp_path, "Bash", {"command": "git push; " + "ls; " * 500_000})
+    assert found is not None
+    assert found.command.startswith("git push; ls; ")
+    assert len(found.command) == 128 * 1024

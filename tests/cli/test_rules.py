@@ -36,7 +36,7 @@ def test_a_kind_that_was_asked_for_is_kept(person: Person) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "near"), [("gitcommit", '"git-commit"'), ("publish", '"package-publish"'), ("배퍼", "unlike")]
+    ("typed", "near"), [("gitcommit", '"git-commit"'), ("publish", '"package-publish"'), ("배퍼", "no known one")]
 )
 def test_an_unknown_action_is_refused_with_the_nearest_known_one(person: Person, typed: str, near: str) -> None:
     said = person.types("remember", "--on", typed, "x")
@@ -110,4 +110,5 @@ def test_the_list_shows_when_a_rule_is_told_and_whose_it_is(person: Person) -> N
     assert "before git-commit  (user, project)" in said.out
     assert "1 rule." in said.err
     assert "fires nothing" in person.types("rules", "ls").err
-    assert "No rule." in person.types("rules", "ls").err
+    assert 'did you mean "git-commit"?' in person.types("rules", "git-comit").err
+    assert 'No rule. Give one: memorize remember --on pr-merge "..."' in person.types("rules", "gh pr merge").err

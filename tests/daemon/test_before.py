@@ -122,6 +122,13 @@ def test_a_rule_for_files_comes_before_an_edit_of_such_a_file(place: Place) -> N
     assert before(place, "s", "Write", write(place, "db/1.sql")) == ""
 
 
+def test_a_rule_for_files_is_silent_about_files_outside_the_repository(place: Place, tmp_path: Path) -> None:
+    remember(place, "SQL in capitals.", "edit:*.sql")
+    place.serve()
+    assert before(place, "s", "Write", write(place, str(tmp_path / "elsewhere" / "a.sql"))) == ""
+    assert "SQL in capitals." in told(place, "s", "Write", write(place, "db/a.sql"))
+
+
 def test_a_personal_rule_holds_in_every_project(place: Place) -> None:
     remember(place, RULE, "git-push", scope="personal")
     place.serve()
@@ -179,6 +186,17 @@ def test_an_edit_that_is_only_announced_is_warned_of_too(place: Place) -> None:
     assert before(place, "하나", "Write", write(place, "web/cart.ts")) == ""
     said = told(place, "둘", "Write", write(place, "web/cart.ts"))
     assert "is being edited" in said
+
+
+def test_an_edit_announced_in_another_project_is_nothing_to_this_one(place: Place, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "web").mkdir(parents=True)
+    place.serve()
+    place.capture("SessionStart", "하나", source="startup")
+    place.drained()
+    given = {"file_path": str(other / "web" / "cart.ts"), "content": "x"}
+    assert before(place, "하나", "Write", given, cwd=str(other)) == ""
+    assert before(place, "둘", "Write", write(place, "web/cart.ts")) == ""
 
 
 def test_two_worktrees_are_one_project_and_told_of_each_other(place: Place, trees: Path) -> None:

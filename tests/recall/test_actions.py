@@ -162,3 +162,17 @@ def test_a_rule_cannot_break_out_of_its_wrapper_nor_push_the_others_out() -> Non
     assert len(context.items) == 3
     assert context.tokens <= limits.RULES_TOKENS
     assert len(context.text.encode()) <= limits.ANSWER_BYTES_MAX
+
+
+@pytest.mark.parametrize("long", range(limits.RULES_MAX + 1))
+def test_however_long_some_rules_are_the_short_ones_are_told_whole(long: int) -> None:
+    kept = [rule(f"{at} " + "길게 long " * 150, "git-commit", at=at) for at in range(long)]
+    kept += [rule(f"{at} short.", "git-commit", at=at) for at in range(long, limits.RULES_MAX)]
+    found = rules_for_action(query(kept), "git-commit", [PROJECT], NOW)
+    context = action_context(found, NOW)
+    assert len(context.items) == limits.RULES_MAX
+    assert context.tokens <= limits.RULES_TOKENS
+    assert all(f"{at} short. (" in context.text for at in range(long, limits.RULES_MAX))
+    assert context.text.count("길게") >= 8 * long
+    if long == 1:
+        assert context.tokens > limits.RULES_TOKENS * 4 // 5

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pytest
 
-from memorize.recall.commands import Shell
 from memorize.recall.deeds import BUILT_IN, DEEDS
 from memorize.recall.triggers import triggers_of
+from memorize.recall.words import Shell
 from tests.counts import FULL, count
 from tests.recall.command_lines import ALIASES, CMD, OWN, POSIX, POWERSHELL
 

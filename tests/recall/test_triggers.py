@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memorize.recall.commands import Shell
 from memorize.recall.triggers import edit_triggers, is_name, normal_name, own_triggers, triggers_of
+from memorize.recall.words import Shell
 from tests.recall.command_lines import ALIASES, CMD, OWN, POSIX, POWERSHELL
 
 
