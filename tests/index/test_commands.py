@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memorize.index import commands
 from memorize.index.commands import normal, number
 
 SAME = [
@@ -53,3 +54,12 @@ def test_a_normal_form_is_its_own_normal_form(line: str, folder: str) -> None:
 def test_a_long_line_takes_time_that_grows_with_it_and_no_more() -> None:
     for line in ('"' * 100_000, "'\"" * 50_000, "cd a && " * 20_000, "\\" * 99_999, " \n" * 50_000):
         normal(line)
+
+
+@given(
+    st.lists(st.sampled_from(["git", "가 나", " ", "  ", "\t", "\n", "'", '"', "\\", ";", "\xa0"]), max_size=12).map(
+        "".join
+    )
+)
+def test_a_line_that_needs_no_folding_is_what_folding_makes_of_it(line: str) -> None:
+    assert normal(line)[0] == commands._folded(line).rstrip(" \n;")
