@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,19 @@ _PROJECT_FILES: Final = {
     ".git/config": '[remote "origin"]\n\turl = https://git.example.com/shop/checkout.git\n',
 }
 _LINE: Final = 76
+RULE: Final = "Commit subjects are one line of English."
+CORRECTED: Final = "Commit subjects are one line of English, at most 60 characters."
+_COMMIT: Final = "git add -A && git commit -m 'feat: partial refunds'"
+_QUOTED: Final = "cat > notes.md <<'END'\nlater: git commit\nEND"
+# A hook that has no daemon to ask waits so long for nobody, and on a machine that is too busy it says nothing.
+_ASKED_MAX: Final = 20
+
+
+class Device(NamedTuple):
+    """A state directory, and where the project lies on that device."""
+
+    home: Home
+    project: Path
 
 
 class Call(NamedTuple):
@@ -43,7 +57,10 @@ class Call(NamedTuple):
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep the temporary store and say where it lies.")
 def command(keep: bool) -> None:
-    """Show the whole idea in a minute: a recorded session, what was kept, what the next one is told."""
+    """Show the whole idea in a minute: a recorded session, what was kept of it, and who is told of it when.
+
+    Everything runs for real, in a temporary directory: the hook, the store, a rule, and a second device.
+    """
     with _folder(keep) as folder:
         _play(folder)
         if keep:
@@ -62,16 +79,8 @@ def _folder(keep: bool) -> Iterator[Path]:
 
 def _play(folder: Path) -> None:
     started = time.monotonic()
-    project = folder / "checkout"
-    for name, text in _PROJECT_FILES.items():
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    home = Home(folder / "state")
-    home.root.mkdir(mode=0o700)
-    put_hook_files(home, sys.executable)
-    # A demo leaves nothing behind, so no daemon either.
-    (home.hook / "nodaemon").touch(mode=0o600)
+    device = _device(folder / "state", folder / "checkout")
+    home, project = device
 
     calls = _recording(project)
     say(f"1. A recorded Claude Code session, played through the real hook into {home.root}")
@@ -100,9 +109,84 @@ def _play(folder: Path) -> None:
     for hit in app.search("멱등 키", app.place(str(project)).project, limit=1).hits:
         say(f"   {hit.row.kind[0]} {hit.row.id.hex()[:6]}  {hit.row.text}")
         say(f"   {explain(hit.score)}")
-    say(f"\nThat took {time.monotonic() - started:.1f} s. Your own projects, in two commands:\n")
+    _show_rule(device)
+    _show_second_device(device, _device(folder / "second" / "state", folder / "second" / "checkout"))
+    say(f"That took {time.monotonic() - started:.1f} s. Your own projects, in two commands:\n")
     say("   memorize setup       # wires the agents that it finds; undo with: memorize uninstall")
     say("   memorize status      # after the next session: what was kept")
+
+
+def _device(root: Path, project: Path) -> Device:
+    """Make a state directory with the hook in it, and the project."""
+    for name, text in _PROJECT_FILES.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    home = Home(root)
+    home.root.mkdir(mode=0o700)
+    put_hook_files(home, sys.executable)
+    # A demo leaves nothing behind, so no daemon either.
+    (home.hook / "nodaemon").touch(mode=0o600)
+    return Device(home, project)
+
+
+def _show_rule(device: Device) -> None:
+    say("\n6. A rule comes right before what it is about, each time, and nowhere else\n")
+    said = _types(device, "remember", "--on", "git-commit", RULE)
+    _show_before(device, _COMMIT, RULE)
+    _show_before(device, _QUOTED, "")
+    say("   Corrected, only the new words are told from then on.\n")
+    _types(device, "edit", said.split()[1], CORRECTED)
+    _show_before(device, _COMMIT, CORRECTED)
+
+
+def _show_second_device(first: Device, second: Device) -> None:
+    say("7. A second device gets it: a state directory of its own, one folder between them, the same key\n")
+    carried = first.home.root.parent / "carried"
+    carried.mkdir()
+    _types(first, "sync", "add", "folder", str(carried))
+    _types(first, "sync")
+    say('   On the second device, the line of "memorize key export" goes in first.\n')
+    _types(second, "key", "import", given=_run(first, "key", "export"))
+    _types(second, "sync", "add", "folder", str(carried))
+    _types(second, "sync")
+    _show_before(second, _COMMIT, CORRECTED)
+
+
+def _show_before(device: Device, command: str, expected: str) -> None:
+    """Show what the hook answers before a command; where it should say something it is asked until it does."""
+    call = {"session_id": NEXT_SESSION, "hook_event_name": "PreToolUse", "cwd": str(device.project)}
+    asked = Call("PreToolUse", {**call, "tool_name": "Bash", "tool_input": {"command": command}})
+    answer = ""
+    for _ in range(_ASKED_MAX if expected else 1):
+        answer = answer or _hook(device.home, device.project, asked)[0]
+    text = json.loads(answer)["hookSpecificOutput"]["additionalContext"] if answer else ""
+    told = [line for line in text.splitlines() if line.startswith("- ")]
+    nothing = "nothing, this machine is too busy now" if expected else "nothing, the text only speaks of it"
+    say(f"   about to run  {_cut(command.replace(chr(10), ' ⏎ '))}")
+    say(f"   told          {told[0] if told else nothing}\n")
+
+
+def _types(device: Device, *words: str, given: str = "") -> str:
+    """Run a verb as a person types it, show it with its output, and return that."""
+    out = _run(device, *words, given=given)
+    say(f"   $ memorize {shlex.join(words)}")
+    say("".join(f"   {line}\n" for line in out.splitlines()))
+    return out
+
+
+def _run(device: Device, *words: str, given: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "memorize", *words],
+        input=given,
+        cwd=device.project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
+        encoding="utf-8",
+        env={**_environ(device.home), "PYTHONUTF8": "1"},
+    )
+    return done.stdout
 
 
 def _recording(project: Path) -> list[Call]:

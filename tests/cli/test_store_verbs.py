@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from memorize.cli.demo_cmd import CORRECTED, RULE
 from tests.cli.kit import Person
 
 
@@ -147,9 +150,19 @@ def test_config_and_version_tell_what_holds(person: Person) -> None:
     assert person.gets("version")["memorize"]
 
 
-def test_the_demo_ends_with_a_decision_a_constraint_and_a_failed_attempt(person: Person) -> None:
+def test_the_demo_shows_what_is_kept_a_rule_before_its_commit_and_a_second_device_and_leaves_nothing(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
     said = person.types("demo")
     assert said.code == 0
     for kind in ("constraint", "decision", "failure"):
         assert f"   {kind:10} " in said.out
     assert "x relevance 1.00" in said.out
+    first, second = said.out.split("7. A second device gets it")
+    told = [line.split("told", 1)[1].split("] ")[-1].strip() for line in first.splitlines() if "   told   " in line]
+    assert [line.split(" (user")[0] for line in told] == [RULE, "nothing, the text only speaks of it", CORRECTED]
+    assert re.search(r"received [1-9]\d* from 1 pack: done", second)
+    assert f"] {CORRECTED} (user" in second
+    assert set(tmp_path.iterdir()) == before
