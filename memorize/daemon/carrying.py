@@ -12,14 +12,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from memorize.agents.hookfiles import daemon_program, kept
 from memorize.bootstrap import App
 from memorize.bootstrap.syncing import Syncing
 from memorize.errors import Problem
-from memorize.sync.targets import FOLDER, Target
+from memorize.sync.targets import FOLDER, SSH, Target
 from memorize.sync.watch import FolderWatch
 
 LOOK_S: Final = 1.0
@@ -43,8 +43,18 @@ class Seen(NamedTuple):
     names: int = 0
 
 
+class Rest(NamedTuple):
+    """How long an address that does not answer is left alone: a device that is off must hold up nothing else."""
+
+    failures: int = 0
+    until: float = -1e9
+
+
 class Due(NamedTuple):
-    """When the next round is to begin, by what is known. All times are seconds of one monotonic clock."""
+    """When the next round is to begin, by what is known. All times are seconds of one monotonic clock.
+
+    ``failures``: rounds that could not be done at all, one after the other.
+    """
 
     began: float = -1e9
     changed: float = -1e9
@@ -78,6 +88,7 @@ class Carrying(threading.Thread):
         self._done = Seen()
         self._seen = Seen()
         self._listed = -1e9
+        self._rests: dict[str, Rest] = {}
 
     def run(self) -> None:
         """Work until told to leave."""
@@ -91,11 +102,12 @@ class Carrying(threading.Thread):
 
     def _look(self) -> None:
         chosen = self._syncing.targets()
-        if not chosen:
+        now = self._clock()
+        awake = [target for target in chosen if now >= self._rests.get(target.where, Rest()).until]
+        if not awake:
             return
         folders = [target.where for target in chosen if target.kind == FOLDER]
         self._watch.watch(folders)
-        now = self._clock()
         names = self._seen.names
         if self._hint.is_set() or now - self._listed >= LISTING_S:
             self._hint.clear()
@@ -104,22 +116,24 @@ class Carrying(threading.Thread):
         if seen != self._seen:
             self._seen, self._due = seen, self._due._replace(changed=now)
         if self._due.is_due(now, self._done, seen):
-            self._round(chosen, folders, now)
+            self._round(awake, folders, now)
 
-    def _round(self, chosen: tuple[Target, ...], folders: list[str], now: float) -> None:
+    def _round(self, chosen: Sequence[Target], folders: list[str], now: float) -> None:
         self._due = self._due._replace(began=now)
         before = _names(folders)
-        fine = self._child()
+        fine = self._child([target.where for target in chosen])
         self._due = self._due._replace(failures=0 if fine else min(self._due.failures + 1, 16))
         last = self._syncing.last()
+        if fine:
+            self._rests |= rests(self._rests, chosen, last, self._clock())
         held = next((str(told.get("set")) for one in chosen if (told := last.get(one.where))), self._seen.held)
         # The names are those from before: whatever came meanwhile, be it our own, is looked at once more.
         self._done, self._listed = Seen(held, before), -1e9
 
-    def _child(self) -> bool:
-        """Do a round in a process of its own; True when every target settled."""
+    def _child(self, places: Sequence[str]) -> bool:
+        """Do a round with these places in a process of its own; True when it was done, well or not."""
         child = subprocess.Popen(
-            [sys.executable, "-I", "-c", daemon_program(), "sync"],
+            [sys.executable, "-I", "-c", daemon_program(), "sync", *places],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -145,11 +159,24 @@ def _names(folders: list[str]) -> int:
     return hash(tuple(sorted(found)))
 
 
-def round_of(app: App) -> bool:
-    """Do one round with every target, as the process that ``Carrying`` starts; True when all settled."""
+def rests(
+    before: Mapping[str, Rest], tried: Sequence[Target], last: Mapping[str, Mapping[str, Any]], now: float
+) -> dict[str, Rest]:
+    """Return for how long each place that was tried is left alone. To look at a folder costs nothing, so none is."""
+    found = {}
+    for target in tried:
+        failures = 0
+        if target.kind == SSH and not last.get(target.where, {}).get("settled"):
+            failures = min(before.get(target.where, Rest()).failures + 1, 16)
+        found[target.where] = Rest(failures, now + min(BACKOFF_S_MAX, SPACING_S * 2**failures)) if failures else Rest()
+    return found
+
+
+def round_of(app: App, places: Collection[str]) -> bool:
+    """Do one round with these places, as the process that ``Carrying`` starts; True when it was done, well or not."""
     syncing = Syncing(app)
     try:
-        done = syncing.rounds(syncing.targets())
+        syncing.rounds([target for target in syncing.targets() if target.where in places])
     except Problem:
         return False
-    return all(one.settled for one in done)
+    return True

@@ -339,6 +339,8 @@ def _serve(app: App) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Serve (``serve``), do what there is to do (``once``, ``rebuild``, ``sync``), or answer one hook (``before``).
 
+    Behind ``sync`` stand the places to sync with.
+
     The last, ``before`` and the name of a spool file, is what the hook's lean child becomes before a tool when there
     is no daemon: an empty line, then the exact text for the agent. All else is silent.
     """
@@ -353,10 +355,10 @@ def main(arguments: list[str] | None = None) -> int:
         if mode == ["rebuild"]:
             app.rebuild()
             return 0
-        if mode == ["sync"]:
+        if mode[:1] == ["sync"]:
             from memorize.daemon.carrying import round_of
 
-            return 0 if round_of(app) else 1
+            return 0 if round_of(app, mode[1:]) else 1
         if mode[:1] == ["before"]:
             return 0 if answer_once(app, mode[-1]) else 1
         os.chdir("/")

@@ -11,8 +11,10 @@ import pytest
 from memorize.bootstrap import App, keeping, open_app
 from memorize.bootstrap.syncing import Syncing
 from memorize.daemon import life
-from memorize.daemon.carrying import HEARTBEAT_S, QUIET_S, SETTLE_S, SPACING_S, Due, Seen
+from memorize.daemon.carrying import HEARTBEAT_S, QUIET_S, SETTLE_S, SPACING_S, Carrying, Due, Rest, Seen, rests
+from memorize.model import OBSERVED_PROMPT, Draft
 from memorize.sync.keys import export_line, import_line, offer
+from memorize.sync.targets import FOLDER, SSH, Target
 from tests.daemon.kit import DECISION, Place, until
 
 
@@ -37,7 +39,7 @@ def test_what_came_into_the_folder_is_taken_in_as_soon_as_it_has_settled() -> No
     assert Due(began=0.0, changed=100.0).is_due(100.0 + SETTLE_S, done, seen)
 
 
-def test_rounds_that_fail_come_less_and_less_often() -> None:
+def test_rounds_that_cannot_be_done_come_less_and_less_often() -> None:
     done, seen = Seen("7-aa", 1), Seen("8-bb", 1)
     waits = [
         next(s for s in range(0, 10_000, 10) if Due(0.0, -100.0, failures).is_due(float(s), done, seen))
@@ -46,6 +48,21 @@ def test_rounds_that_fail_come_less_and_less_often() -> None:
     assert waits == sorted(waits)
     assert waits[:4] == [SPACING_S, 2 * SPACING_S, 4 * SPACING_S, 8 * SPACING_S]
     assert waits[-1] == 3600
+
+
+def test_a_device_that_is_switched_off_is_left_alone_for_longer_and_longer_and_no_folder_is() -> None:
+    folder, desktop = Target(FOLDER, "/동기화"), Target(SSH, "ssh://desktop")
+    off = {folder.where: {"settled": False}, desktop.where: {"settled": False}}
+    found: dict[str, Rest] = {}
+    waits = []
+    for _ in range(10):
+        found = rests(found, [folder, desktop], off, 1000.0)
+        assert found[folder.where] == Rest()
+        waits.append(found[desktop.where].until - 1000.0)
+    assert waits == sorted(waits)
+    assert waits[:2] == [2 * SPACING_S, 4 * SPACING_S]
+    assert waits[-1] == 3600
+    assert rests(found, [desktop], {desktop.where: {"settled": True}}, 1000.0) == {desktop.where: Rest()}
 
 
 def _other(root: Path, folder: Path, line: str) -> App:
@@ -90,6 +107,30 @@ def test_a_daemon_with_something_to_sync_with_stays_and_leaves_when_there_is_not
     assert life.status(place.home) is not None
     Syncing(app).remove((str(folder),))
     assert process.wait(180) == 0
+    app.close()
+
+
+def test_a_device_that_cannot_be_reached_does_not_keep_the_folder_waiting(place: Place, tmp_path: Path) -> None:
+    folder, address = tmp_path / "동기화", "ssh://nobody.invalid"
+    folder.mkdir()
+    app = open_app(os.environ)
+    syncing = Syncing(app)
+    syncing.add(("folder", str(folder)))
+    syncing.add((address,))
+    now = 0.0
+    carrying = Carrying(app.again(), lambda: now)
+    tried = []
+    for round_ in range(3):
+        app.append([Draft(OBSERVED_PROMPT, {"text": f"{DECISION} {round_}"})])
+        held = app.reader().digest()[0]
+        for _ in range(3):  # it sees that there is something new, that it is quiet, and that the last round is over
+            now += SPACING_S / 2
+            carrying._look()
+        last = syncing.last()
+        assert last[str(folder)]["set"] == held
+        assert last[str(folder)]["settled"]
+        tried.append(last[address]["at_ms"])
+    assert len(set(tried)) == 2
     app.close()
 
 
