@@ -95,29 +95,31 @@ class Link(threading.Thread):
 
     def _secured(self, app: App) -> ssl.SSLSocket:
         own = meeting.own_certificate(app)
-        known = self._peering.known()
         if self._to is not None:
-            self._wire = self._reached(self._to)
-            trusted = [self._to.certificate]
+            safe, seen = self._reached(self._to, own)
         else:
-            trusted = [one.certificate for one in known.values()]
-        assert self._wire is not None
-        safe, seen = tls.secured(self._wire, own, trusted, server=self._to is None)
+            assert self._wire is not None
+            trusted = [one.certificate for one in self._peering.known().values()]
+            safe, seen = tls.secured(self._wire, own, trusted, server=True)
         self._wire = safe
         self.peer = tls.fingerprint(seen)
         safe.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return safe
 
-    def _reached(self, to: Peer) -> socket.socket:
-        last: OSError = OSError("it has no address")
+    def _reached(self, to: Peer, own: tls.OwnCertificate) -> tuple[ssl.SSLSocket, bytes]:
+        """Try its addresses in turn: in another network one of them may be somebody else's by now."""
+        last: Exception = OSError("it has no address")
         for place in to.addresses:
             if self._ended.is_set():
                 break
             try:
-                return _connected(place)
-            except OSError as error:
+                self._wire = _connected(place)
+                return tls.secured(self._wire, own, [to.certificate], server=False)
+            except (OSError, tls.NotThePeer) as error:
                 last = error
-        raise OSError(f"cannot be reached: {last.strerror or last}")
+        if isinstance(last, OSError):
+            raise OSError(f"cannot be reached: {last.strerror or last}")
+        raise last
 
 
 class _Told:

@@ -131,6 +131,9 @@ def secured(
         if not known:
             raise NotThePeer("no device is paired")
         safe = context(own, known, server=server).wrap_socket(wire, server_side=server)
+    except ssl.SSLCertVerificationError as error:
+        wire.close()
+        raise NotThePeer("somebody else answers there: its certificate is not the paired device's") from error
     except ssl.SSLError as error:
         wire.close()
         raise NotThePeer(error.reason or str(error)) from error

@@ -391,18 +391,23 @@ def test_a_port_that_is_taken_is_said_and_the_daemon_serves_on(desk: Device, lap
 
 
 @in_full
-def test_addresses_that_lead_nowhere_are_tried_one_after_the_other(desk: Device, laptop: Device) -> None:
+def test_addresses_that_lead_nowhere_or_to_somebody_else_are_tried_one_after_the_other(
+    desk: Device, laptop: Device, device: Make
+) -> None:
     laptop.meets(desk)
+    other = device(SERVER)
+    other.meets(desk)
+    other.serves(listen=True)
     from memorize.sync import peers
 
     with laptop.app() as parts:
-        nowhere = Address("127.0.0.1", free_port())
+        nowhere = (Address("127.0.0.1", free_port()), Address("127.0.0.1", other.port))
         found = desk.as_peer()
         peers.change(
             parts.home,
             parts.files,
             lambda known: [
-                one._replace(addresses=(nowhere, *one.addresses)) for one in known if one.name == found.name
+                one._replace(addresses=(*nowhere, *one.addresses)) for one in known if one.name == found.name
             ],
         )
     desk.serves(listen=True)
