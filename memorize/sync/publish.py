@@ -283,9 +283,8 @@ class Publisher:
         owners = {one.hex() for one in retired}
         gone = [row for row in self._rows() if owner_of(row.path) in owners and row.state == TAKEN]
         if gone:
-            kept = [
-                row for row in self._own().values() if not row.soiled and row.path not in {one.path for one in gone}
-            ]
+            # Several devices share in relaying for one that does not come back: their packs together must hold it.
+            kept = [row for row in self._rows() if owner_of(row.path) not in owners and not row.soiled]
             for row in gone:
                 if self._is_inside(row, kept):
                     tally = tally.plus(self._delete(row))
@@ -294,6 +293,7 @@ class Publisher:
     def _is_inside(self, row: Row, kept: Sequence[Row]) -> bool:
         """Tell whether every event of a pack that was read stands in others of this store, too."""
         store = self._seal.store
+        kept = [other for other in kept if other.state == TAKEN]
         inside, whole = carried(kept, store), {head.writer for head in self._holding.heads()}
         loose = {one for other in kept if other.store == store for one in other.loose}
         if not loose.issuperset(row.loose):
