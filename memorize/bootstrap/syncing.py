@@ -238,7 +238,7 @@ class Syncing:
             found = json.loads(self._store.files.read(str(self._path), _BYTES_MAX))
         except (OSError, ValueError, RecursionError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return {where: one for where, one in found.items() if _is_sound(one)} if isinstance(found, dict) else {}
 
     def _note(self, done: Sequence[Round]) -> None:
         told = {**self.last(), **{one.target.where: _plain(one) for one in done}}
@@ -332,6 +332,14 @@ def _with_remedy(report: PeerReport) -> str:
     if report.code == "unreachable" and any(words in report.reason for words in _NO_PROGRAM):
         remedy = "install memorize there, or give its path behind the host: ssh://HOST/PATH/OF/memorize"
     return f"{report.reason}: {remedy}" if remedy else report.reason
+
+
+def _is_sound(one: object) -> bool:
+    """Tell whether what was read is what ``_plain`` wrote, though maybe in another version, which had fewer fields."""
+    if not isinstance(one, dict):
+        return False
+    plain = {name: value for name, value in Round._field_defaults.items() if isinstance(value, int | str)}
+    return all(type(one.get(name, value)) is type(value) for name, value in plain.items())
 
 
 def _plain(one: Round) -> dict[str, Any]:

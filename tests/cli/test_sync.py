@@ -180,6 +180,18 @@ def test_a_folder_that_may_not_be_mounted_is_not_written_to_until_it_is_added_on
     assert devices.files()
 
 
+@pytest.mark.parametrize("told", ["[1]", '{"%s": {"settled": 1, "at_ms": "어제"}}', '{"%s": {}}', "{", '{"%s": []}'])
+def test_what_is_written_down_of_the_last_rounds_may_be_anything(devices: Devices, told: str) -> None:
+    devices.share("a")
+    devices.rounds("a")
+    path = devices.home("a").receipts / "sync.json"
+    path.write_text(told.replace("%s", str(devices.folder)), encoding="utf-8")
+    assert "no round yet" in devices.at("a").types("sync", "status").out
+    assert "no round yet" in devices.at("a").types("doctor").out
+    assert devices.rounds("a")[0].code == 0
+    assert devices.at("a").gets("sync", "status")["targets"][0]["settled"]
+
+
 def test_a_damaged_pack_comes_again_when_it_is_deleted_as_the_message_says(devices: Devices) -> None:
     devices.share("a", "b")
     devices.at("a").remembers(KEPT)
