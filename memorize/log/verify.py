@@ -273,11 +273,13 @@ class _Run:
             held += 1
             header = event.header
             follows = last is not None and last.header.writer == header.writer and last.header.seq + 1 == header.seq
+            # Whatever it follows, its number is there.
+            linked = self._chains.add(header.writer, header.seq, header.seq, header.prev, event.id)
             if follows and last is not None and header.prev != last.id:
                 # In a received file twins may lie one behind the other.
                 place = damages if name.startswith(f"{SEGMENTS}/") else self._forks
                 place.append(Hurt(name, frame.offset, frame.length, "does not follow the event before it"))
-            elif not self._chains.add(header.writer, header.seq, header.seq, header.prev, event.id) and not follows:
+            elif not linked and not follows:
                 self._forks.append(Hurt(name, frame.offset, frame.length, "another branch of its writer's chain"))
             last = event
         return held

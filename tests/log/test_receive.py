@@ -136,6 +136,22 @@ def test_what_nobody_understands_is_kept(home: Home, index: MemoryProjection) ->
     assert set(rebuilt.stored) == {envelope.id for envelope in given}
 
 
+def test_what_comes_behind_the_twin_of_what_it_follows_is_not_missing(home: Home, index: MemoryProjection) -> None:
+    one = Other()
+    first = one.say("같은 처음")
+    seq, lamport, prev = one.seq, one.lamport, one.prev
+    twins = []
+    for text in ("왼쪽 둘째", "오른쪽 둘째"):
+        one.seq, one.lamport, one.prev = seq, lamport, prev
+        twins += one.say(text)
+    one.prev = min(twin.id for twin in twins)  # they are written in this order, so the other twin lies between
+    given = [*first, *sorted(twins), *one.say("셋째")]
+    ingester(home, index).receive(given)
+    report = verify(home, deep=True, offsets=index.offsets())
+    assert (report.exit, report.missing, report.events) == (CLEAN, (), 4)
+    assert [fork.what for fork in report.forks] == ["does not follow the event before it"]
+
+
 def test_twins_are_both_kept_and_are_no_damage(home: Home, index: MemoryProjection) -> None:
     one, other = Other(3), Other(3)
     shared = one.say("shared")
