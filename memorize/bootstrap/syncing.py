@@ -154,6 +154,8 @@ class Syncing:
                 sums |= {one.target: _sum(sums.get(one.target), one)._replace(set=held) for one in done}
                 self._note(list(sums.values()))
                 self._store.after_sync()
+                # Under a name that it was given just now this device is to be known, too.
+                self._store.greet()
                 # What one place brought is for the others, too, and so is what was said of it.
                 brought = len(places) > 1 and any(one.received for one in done)
                 if not brought and self._held() == held and self.packs_clean():

@@ -180,6 +180,24 @@ def test_a_folder_that_may_not_be_mounted_is_not_written_to_until_it_is_added_on
     assert devices.files()
 
 
+def test_a_restored_device_has_told_all_of_itself_after_one_round(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    devices.rounds("a", "b", "a")
+    home, kept = devices.home("a").root, devices.root / "backup"
+    shutil.copytree(home, kept)
+    devices.at("a").remembers("백업 뒤에 적은 것")
+    devices.rounds("a", "b")
+    for entry in home.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    shutil.copytree(kept, home, dirs_exist_ok=True)
+    devices.rounds("a", "b")
+    held = devices.digests("a", "b")
+    assert len(held) == 1
+    devices.rounds("a", "b")
+    assert devices.digests("a", "b") == held
+
+
 @pytest.mark.parametrize("told", ["[1]", '{"%s": {"settled": 1, "at_ms": "어제"}}', '{"%s": {}}', "{", '{"%s": []}'])
 def test_what_is_written_down_of_the_last_rounds_may_be_anything(devices: Devices, told: str) -> None:
     devices.share("a")
