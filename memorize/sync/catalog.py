@@ -34,7 +34,8 @@ class Row(NamedTuple):
     each file that is met. ``tries`` and ``due``: when to read it again. ``covered``: path of the own pack that holds
     everything that is in this own one, ``since`` when. ``soiled``: it may hold a body that is erased here, or one that
     nobody can read any more. ``missing``: scope keys that were not held. ``scopes``: all under which bodies in it are.
-    ``loose``: ids of events in it that name no writer or no number, so that no run holds them.
+    ``loose``: ids of events in it that name no writer or no number, so that no run holds them. ``bare``: ids of those
+    in it without a body that were not erased here when it was read.
     """
 
     path: str
@@ -55,6 +56,7 @@ class Row(NamedTuple):
     soiled: bool = False
     scopes: tuple[bytes, ...] = ()
     loose: tuple[bytes, ...] = ()
+    bare: tuple[bytes, ...] = ()
 
 
 class Facts(NamedTuple):

@@ -43,6 +43,7 @@ _I_REPLICA: Final = 0
 _I_COUNT: Final = 1
 _I_RUNS: Final = 2
 _I_WRAPPED: Final = 3
+_I_BARE: Final = 4
 
 # Everything that msgpack, zstandard and struct raise for bytes that they cannot read.
 _UNREADABLE: Final = (
@@ -61,7 +62,8 @@ class Pack(NamedTuple):
 
     ``envelopes`` may be asked once; it raises BadPack for what no writer makes. ``runs`` are what the writer of the
     pack says it holds; ``wrapped`` rows of keys for other devices. An event whose scope key is not held comes without
-    its body, and the id of that key is added to ``missing``; ``scopes`` gets the ids of all.
+    its body, and the id of that key is added to ``missing``; ``scopes`` gets the ids of all. ``stripped`` events are
+    there without a body; ``bare`` gets their ids.
     """
 
     store: bytes
@@ -73,6 +75,8 @@ class Pack(NamedTuple):
     envelopes: Iterator[Envelope]
     missing: set[bytes]
     scopes: set[bytes]
+    bare: set[bytes]
+    stripped: int
 
 
 class Sealed(NamedTuple):
@@ -105,6 +109,7 @@ class Builder:
         self.size = 0  # compressed bytes that left the compressor
         self.plain = 0
         self.count = 0
+        self.bare = 0  # events without a body
         self.loose: list[bytes] = []  # ids of events that are in no chain
         self.scopes: set[bytes] = set()  # ids of the scope keys that were used
 
@@ -123,6 +128,7 @@ class Builder:
             self.size += len(part)
         self.plain += len(record)
         self.count += 1
+        self.bare += envelope.body is None
         link = link_of(envelope.header)
         if link is not None:
             self.chains.add(envelope.id, link)
@@ -139,6 +145,7 @@ class Builder:
             _I_COUNT: self.count,
             _I_RUNS: b"".join(_RUN.pack(*run) for run in runs),
             _I_WRAPPED: [list(row) for row in wrapped],
+            _I_BARE: self.bare,
         }
         first = _compressor().compress(self._pack(index))
         if self.count:
@@ -198,11 +205,12 @@ def decode(
         index = next(records, None)
     except _UNREADABLE as error:
         raise BadPack(BAD, f"its first record: {error}") from None
-    replica, count, runs, wrapped = _index(index)
+    replica, count, runs, wrapped, stripped = _index(index)
     if count != found.events:
         raise BadPack(BAD, "it does not hold as many events as it says")
-    events = _events(records, count, scope_secret or (lambda _: None), missing, scopes)
-    return Pack(found.store, found.key, replica, count, runs, wrapped, events, missing, scopes)
+    bare: set[bytes] = set()
+    events = _events(records, count, scope_secret or (lambda _: None), missing, scopes, bare)
+    return Pack(found.store, found.key, replica, count, runs, wrapped, events, missing, scopes, bare, stripped)
 
 
 def _records(chunks: Iterable[bytes]) -> Iterator[Any]:
@@ -263,12 +271,16 @@ def _events(
     scope_secret: Callable[[bytes], bytes | None],
     missing: set[bytes],
     scopes: set[bytes],
+    bare: set[bytes],
 ) -> Iterator[Envelope]:
     found = 0
     try:
         for record in records:
             found += 1
-            yield _envelope(record, scope_secret, missing, scopes)
+            envelope = _envelope(record, scope_secret, missing, scopes)
+            if record[1] is None:
+                bare.add(envelope.id)
+            yield envelope
     except _UNREADABLE as error:
         raise BadPack(BAD, f"record {found}: {error}") from None
     if found != count:
@@ -296,20 +308,21 @@ def _envelope(
     return Envelope(event_id(header), lamport, header, body, signature)
 
 
-def _index(record: Any) -> tuple[bytes, int, tuple[Run, ...], tuple[Sequence[Any], ...]]:
-    """Return replica, count, runs and wrapped keys of the first record. Raises BadPack."""
+def _index(record: Any) -> tuple[bytes, int, tuple[Run, ...], tuple[Sequence[Any], ...], int]:
+    """Return replica, count, runs, wrapped keys and count without a body of the first record. Raises BadPack."""
     try:
         replica, count = record[_I_REPLICA], record[_I_COUNT]
         runs = tuple(Run(*row) for row in _RUN.iter_unpack(record[_I_RUNS]))
         wrapped = tuple(record[_I_WRAPPED])
-        sound = type(replica) is bytes and len(replica) == RANDOM_BYTES and type(count) is int
+        stripped = record.get(_I_BARE, 0)
+        sound = type(replica) is bytes and len(replica) == RANDOM_BYTES and type(count) is type(stripped) is int
         sound = sound and all(run.is_sound() for run in runs)
         sound = sound and all(type(row) is tuple for row in wrapped)
     except (*_UNREADABLE, LookupError):
-        sound, replica, count, runs, wrapped = False, b"", 0, (), ()
+        sound, replica, count, runs, wrapped, stripped = False, b"", 0, (), (), 0
     if not sound:
         raise BadPack(BAD, "its first record says nothing")
-    return replica, count, runs, wrapped
+    return replica, count, runs, wrapped, stripped
 
 
 # -- ciphers ------------------------------------------------------------------------------------------------------

@@ -145,7 +145,21 @@ class Publisher:
             if found := [run._replace(low=max(1, run.low)) for run in runs if run.high > 0]:
                 placed[writer] = (replica, found)
         known = {one for row in rows if row.state == TAKEN and row.store == self._seal.store for one in row.loose}
-        return placed, [one.id for one in self._holding.of_spans(beside) if one.id not in known] if beside else []
+        loose = [one.id for one in self._holding.of_spans(beside) if one.id not in known] if beside else []
+        return placed, [*loose, *self._bodiless(rows)]
+
+    def _bodiless(self, rows: Sequence[Row]) -> list[bytes]:
+        """Return the events of which packs have the header only, though the body is held here and not erased."""
+        rows = [row for row in rows if row.state == TAKEN and row.store == self._seal.store]
+        found = []
+        for one in self._holding.get(sorted({one for row in rows for one in row.bare})):
+            link = link_of(one.header) if one.body is not None else None
+            if link is None:
+                continue
+            whole = [row for row in rows if one.id not in row.bare]
+            if not carried(whole, self._seal.store).covers(link.writer, link.seq, link.seq):
+                found.append(one.id)
+        return found
 
     def _exactly(
         self,

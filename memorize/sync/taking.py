@@ -116,7 +116,7 @@ class Taker:
         row = row._replace(events=pack.events)
         # One that this replica could have made is looked at: it may hold what is to be taken out of it.
         own = owner_of(entry.path) in self._selves
-        if not own and self._known(pack.runs, pack.events):
+        if not own and not pack.stripped and self._known(pack.runs, pack.events):
             return Taken(row._replace(state=TAKEN, why="", runs=pack.runs), Received(known=pack.events), pack.wrapped)
         return self._receive(pack, row)
 
@@ -180,6 +180,7 @@ class Taker:
         state = BAD if why else TAKEN
         row = row._replace(state=state, why=why, runs=chains.runs(), soiled=soiled)
         row = row._replace(missing=tuple(sorted(pack.missing)), scopes=tuple(sorted(pack.scopes)), loose=tuple(loose))
+        row = row._replace(bare=tuple(sorted(one for one in pack.bare if one not in self._erased)))
         return Taken(row, received, pack.wrapped, ahead)
 
     def _whole(self, row: Row) -> bool:

@@ -9,6 +9,7 @@ import msgpack
 from memorize.ids import event_id
 from memorize.log.codec import K_SEQ, K_WRITER, encode, new_header
 from memorize.model import OBSERVED_NOTE
+from memorize.sync import pack, plan
 from memorize.sync.chains import Chains, Run, link_of
 from memorize.sync.handshake import Role
 from memorize.sync.port import Envelope
@@ -113,3 +114,15 @@ def test_an_event_without_a_place_in_any_chain_travels_too() -> None:
     assert ids(a) == ids(b) == {FIRST.id, stray.id}
     a, b = two(([FIRST, stray], [FIRST]))
     assert ids(a) == ids(b) == {FIRST.id, stray.id}
+
+
+def test_a_pack_with_the_header_alone_carries_no_event_whose_body_is_held() -> None:
+    """Whoever made it had heard of an erasure that is lost: nobody else did, so the body is still wanted."""
+    world = apart(([FIRST], []))
+    key = world.keys.current
+    made = pack.encode(
+        [FIRST._replace(body=None)], 0, world.store, (key.id, key.secret), bytes(32), b"g" * 16, nonce=bytes
+    )
+    world.carrier.put(0, plan.directory(world.store, b"g" * 16) + made.name, made.data)
+    assert settle(world) == []
+    assert [ids(device) for device in world.devices] == [{FIRST.id}, {FIRST.id}]
