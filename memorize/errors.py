@@ -288,6 +288,13 @@ class NotLinked(Problem):
     hint = "memorize projects   (shows what is joined with what)"
 
 
+class NobodyToAsk(Problem):
+    """There is no terminal to ask at: "{question}" Nothing was changed."""
+
+    exit = 46
+    hint = 'give "--yes" when that is what you want'
+
+
 class NotSynced(Problem):
     """{count} of {total} could not be synced; nothing is lost, and the next round tries again: {detail}"""
 

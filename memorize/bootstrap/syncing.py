@@ -52,7 +52,7 @@ class Round(NamedTuple):
 
     ``settled``: nothing is left to do with it. ``reason``: why not. ``sent`` and ``received`` count events, ``files``
     the packs read; ``pending``, ``refused``: packs that are not taken in; ``foreign``: those of somebody else's store.
-    ``notes``: the files and their reasons.
+    ``waiting``: writers whose events this device may hand on for another one later. ``notes``: files and reasons.
     ``set``: the set digest of this device after it.
     """
 
@@ -66,6 +66,7 @@ class Round(NamedTuple):
     refused: int = 0
     bad: int = 0
     foreign: int = 0
+    waiting: int = 0
     notes: tuple[str, ...] = ()
     at_ms: int = 0
     set: str = ""
@@ -287,6 +288,7 @@ def _of_folder(
         pending=report.pending,
         refused=refused,
         bad=got.bad,
+        waiting=report.waiting,
         notes=tuple(f"{path}: {state}{f', {why}' if why else ''}" for path, state, why in ours),
         foreign=sum(one not in ours and owner_of(one[0]) not in known for one in report.reasons),
         at_ms=now,

@@ -22,7 +22,7 @@ from memorize.daemon import life
 from memorize.errors import Problem
 from memorize.index.damage import is_damage
 from memorize.log import losses
-from memorize.log.identity import COPIED, KNOWN_ELSEWHERE
+from memorize.log.identity import COPIED, KNOWN_ELSEWHERE, MADE
 from memorize.log.spool import entry
 from memorize.log.verify import DATA_MISSING, verify
 
@@ -222,9 +222,10 @@ def _log(parts: App) -> Iterator[Check]:
 def _identity(parts: App) -> Iterator[Check]:
     notes = parts.identity.notes
     text = f"device {parts.identity.device.hex()[:8]}, replica {parts.identity.replica.hex()[:8]}"
-    if notes:
-        when = ago(notes[-1].wall, parts.clock.wall_ms())
-        text += f"; renewed {counted(len(notes), 'time')}, last {when}: {notes[-1].what}"
+    renewed = [note for note in notes if note.what != MADE]
+    if renewed:
+        when = ago(renewed[-1].wall, parts.clock.wall_ms())
+        text += f"; renewed {counted(len(renewed), 'time')}, last {when}: {renewed[-1].what}"
     yield Check(OK, "identity", text)
     doubts = [note for note in notes if note.what in (COPIED, KNOWN_ELSEWHERE)]
     if doubts and parts.clock.wall_ms() - doubts[-1].wall < _DOUBT_SHOWN_MS:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from memorize.errors import NobodyToAsk
+
 if TYPE_CHECKING:
     from memorize.bootstrap import App
 
@@ -53,6 +55,13 @@ def say(text: str = "") -> None:
 def tell(text: str) -> None:
     """Print a line that is not data."""
     click.echo(text, err=True)
+
+
+def confirm(question: str) -> None:
+    """Ask a person yes or no; a no leaves with code 130. Raises NobodyToAsk where there is no terminal."""
+    if not sys.stdin.isatty():
+        raise NobodyToAsk(question=question)
+    click.confirm(question, abort=True, err=True)
 
 
 def document(value: Mapping[str, Any]) -> None:

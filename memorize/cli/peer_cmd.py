@@ -9,7 +9,7 @@ import click
 
 from memorize import config as settings
 from memorize.bootstrap import App
-from memorize.cli.console import app, json_option, listing, say, tell
+from memorize.cli.console import app, confirm, json_option, listing, say, tell
 from memorize.counted import counted
 from memorize.errors import NotPaired
 
@@ -130,7 +130,9 @@ def _agrees(terms: Terms, yes: bool) -> bool:
     joining, staying = (guest, host) if terms.joins == "guest" else (host, guest)
     tell(f"{joining.name} ({counted(joining.past, 'event')}) joins the memory of {staying.name}")
     tell(f"({counted(staying.past, 'event')}). Both keep what they have, and each gets what the other one has.")
-    return yes or click.confirm("Join them?", err=True)
+    if not yes:
+        confirm("Join them?")
+    return True
 
 
 def _say_paired(parts: App, terms: Terms, side: str) -> None:

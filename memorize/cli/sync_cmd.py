@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memorize.bootstrap.syncing import Progress, Round, Syncing
-from memorize.cli.console import app, document, json_option, progress, say, tell
+from memorize.cli.console import app, confirm, document, json_option, progress, say, tell
 from memorize.cli.when import ago
 from memorize.counted import counted
 from memorize.errors import NotSynced, UnknownTarget
@@ -104,7 +104,7 @@ def retire(device: str, yes: bool) -> None:
     if len(found) != 1 or found[0].id == parts.device():
         raise UnknownTarget(what=f"{device} (give the beginning of the id of another device)")
     if not yes:
-        click.confirm(f"{found[0].name or found[0].id[:8]} ({found[0].id[:8]}) never comes back?", abort=True, err=True)
+        confirm(f"{found[0].name or found[0].id[:8]} ({found[0].id[:8]}) never comes back?")
     syncing.retire(found[0])
     say(f"retired {found[0].name or found[0].id[:8]}")
 
@@ -148,6 +148,11 @@ def facts_of(parts: App) -> dict[str, Any]:
     why += [
         f"{_label(one)}: new events here since the last round" for one in items if one["settled"] and _older(one, pair)
     ]
+    why += [
+        f'{_label(one)}: events of another device are handed on later, or by "memorize sync"'
+        for one in items
+        if one["waiting"]
+    ]
     why += [f"{one['name']} (paired): {state_of(one)}" for one in paired if not one["converged"]]
     return {
         "targets": items,
@@ -178,7 +183,7 @@ def state_of(one: dict[str, Any]) -> str:
 
 def _known(target: dict[str, Any], last: Any) -> dict[str, Any]:
     told = last if isinstance(last, dict) else {}
-    names = ("reason", "sent", "received", "pending", "refused", "bad", "foreign", "at_ms", "set")
+    names = ("reason", "sent", "received", "pending", "refused", "bad", "foreign", "waiting", "at_ms", "set")
     notes = [str(one) for one in told.get("notes") or ()]
     return {**target, "settled": bool(told.get("settled")), **{name: told.get(name) for name in names}, "notes": notes}
 

@@ -8,7 +8,7 @@ import shutil
 import click
 
 from memorize.agents import install
-from memorize.cli.console import app, document, json_option, say, tell
+from memorize.cli.console import app, confirm, document, json_option, say, tell
 from memorize.daemon import life
 
 
@@ -20,7 +20,7 @@ def command(purge: bool, yes: bool, as_json: bool) -> None:
     """Give the agents' settings back as they were, and stop the daemon. The memory stays, unless --purge."""
     parts = app()
     if purge and not yes:
-        click.confirm(f"Delete everything in {parts.home.root}?", abort=True, err=True)
+        confirm(f"Delete everything in {parts.home.root}?")
     told, problems = install.undo(parts.home, os.environ)
     stopped = life.stop(parts.home)
     if purge:

@@ -30,6 +30,7 @@ _MACHINE_FILES: Final = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
 # Why a replica is renewed: the directory is not where it was, or another one.
+MADE: Final = "made"
 COPIED: Final = "this state directory is a copy, or was moved or restored"
 # Why it is renewed when events of it come back that its log does not hold.
 KNOWN_ELSEWHERE: Final = (
@@ -222,7 +223,7 @@ def _known_store(home: Home, files: Files) -> tuple[bytes, str]:
     for name in sorted(files.names(str(home.keys))):
         if name.endswith(KEY_SUFFIX) and (store := _from_hex(name.removesuffix(KEY_SUFFIX))):
             return store, "the identity file was lost or unreadable"
-    return b"", "made"
+    return b"", MADE
 
 
 def _new_writer(identity: Identity, clock: Clock, why: str) -> Identity:

@@ -315,3 +315,15 @@ def test_a_device_that_never_comes_back_is_retired_by_name(devices: Devices) -> 
     assert devices.rounds("a", "a")[-1].code == 0
     texts = {item["text"] for item in devices.at("a").gets("list", "--all-projects")["items"]}
     assert texts == {KEPT, "an old fact"}
+
+
+def test_what_must_be_asked_is_not_done_where_nobody_can_be_asked(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.at("b").remembers("two")
+    devices.share("a", "b")
+    devices.rounds("a", "b", "a")
+    devices.give("y\n")
+    said = devices.at("a").types("sync", "retire", "b")
+    assert said.code == 46
+    assert "--yes" in said.err
+    assert devices.at("a").gets("log", "--kind", "device.retired")["items"] == []
