@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+import memorize
 from memorize.agents.hookfiles import put_hook_files
 from memorize.bootstrap import App, open_app
 from memorize.cli.console import say
@@ -38,6 +39,8 @@ _COMMIT: Final = "git add -A && git commit -m 'feat: partial refunds'"
 _QUOTED: Final = "cat > notes.md <<'END'\nlater: git commit\nEND"
 # A hook that has no daemon to ask waits so long for nobody, and on a machine that is too busy it says nothing.
 _ASKED_MAX: Final = 20
+# The program from where it lies, be it installed or a checkout; nothing else of the person's reaches it.
+_PROGRAM: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from memorize.cli.main import main; main()"
 
 
 class Device(NamedTuple):
@@ -177,7 +180,7 @@ def _types(device: Device, *words: str, given: str = "") -> str:
 
 def _run(device: Device, *words: str, given: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-I", "-m", "memorize", *words],
+        [sys.executable, "-I", "-c", _PROGRAM, str(Path(memorize.__file__).parents[1]), *words],
         input=given,
         cwd=device.project,
         stdout=subprocess.PIPE,
