@@ -61,7 +61,7 @@ def test_three_hosts_become_equal_though_a_cable_is_pulled_in_the_middle_of_a_se
             if moved > 600:
                 net.cable(third.host, plugged=False)
 
-        cut = sync(first, third, pull, idle_s=3.0)
+        cut = sync(first, third, pull, idle_s=15.0)
         assert (cut.converged, cut.code) == (False, "idle"), cut
         held = first.app.holding.digest().events
         assert held > 600
