@@ -57,11 +57,11 @@ def tell(text: str) -> None:
     click.echo(text, err=True)
 
 
-def confirm(question: str) -> None:
-    """Ask a person yes or no; a no leaves with code 130. Raises NobodyToAsk where there is no terminal."""
+def confirm(question: str, *, abort: bool = True) -> bool:
+    """Ask a person yes or no; with ``abort`` a no leaves with code 130. Raises NobodyToAsk where is no terminal."""
     if not sys.stdin.isatty():
         raise NobodyToAsk(question=question)
-    click.confirm(question, abort=True, err=True)
+    return click.confirm(question, abort=abort, err=True)
 
 
 def document(value: Mapping[str, Any]) -> None:

@@ -130,9 +130,7 @@ def _agrees(terms: Terms, yes: bool) -> bool:
     joining, staying = (guest, host) if terms.joins == "guest" else (host, guest)
     tell(f"{joining.name} ({counted(joining.past, 'event')}) joins the memory of {staying.name}")
     tell(f"({counted(staying.past, 'event')}). Both keep what they have, and each gets what the other one has.")
-    if not yes:
-        confirm("Join them?")
-    return True
+    return yes or confirm("Join them?", abort=False)
 
 
 def _say_paired(parts: App, terms: Terms, side: str) -> None:

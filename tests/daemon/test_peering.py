@@ -115,13 +115,14 @@ def test_a_wrong_code_changes_nothing_and_ends_the_attempt_on_both_sides(desk: D
 
 
 @in_full
-def test_somebody_who_says_no_changes_nothing(desk: Device, laptop: Device) -> None:
+def test_where_nobody_can_be_asked_nothing_is_joined(desk: Device, laptop: Device) -> None:
     desk.remembers("여기")
     laptop.remembers("거기")
     before = (desk.ring(), laptop.ring())
     process, code, at = _shows(desk)
     left, _, err = laptop.types("peer", "pair", code, "--at", at, given="n\n")
-    assert left == 54, err
+    assert left == 46, err
+    assert "--yes" in err
     process.communicate(timeout=PATIENCE_S)  # type: ignore[attr-defined]
     assert process.returncode == 54  # type: ignore[attr-defined]
     assert (desk.ring(), laptop.ring()) == before
