@@ -183,7 +183,9 @@ class Exchange:
         frames = [*heads, *self._wants(said.wants), *self._outgoing.frames(self._pace.turn_bytes)]
         frames += self._told(said.ranges)
         if self._has_stalled():
-            self.over, self.reason = False, "nothing came of many turns"
+            # What still comes may only be what came before by another way.
+            self.over = self._holding.digest() == self._theirs
+            self.reason = "" if self.over else "nothing came of many turns"
             return []
         return [*frames, self._turn()]
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memorize.errors import CannotWrite
@@ -75,6 +75,7 @@ def two_parts(chance: random.Random, writers: int = 4, each: int = 40) -> tuple[
 
 @settings(max_examples=count("peers: pairs of sets", quick=60, full=400))
 @given(st.integers(0, 2**32))
+@example(5246)  # every event comes twice, one in a turn
 def test_any_two_sets_become_their_union(seed: int) -> None:
     chance = random.Random(seed)
     mine, theirs = two_parts(chance)
