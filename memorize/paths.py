@@ -86,6 +86,11 @@ class Home:
         return self.root / "sync.json"
 
     @property
+    def peers(self) -> Path:
+        """The paired devices; there while any is."""
+        return self.keys / "peers.json"
+
+    @property
     def locks(self) -> Path:
         """OS locks; never unlinked."""
         return self.root / "locks"

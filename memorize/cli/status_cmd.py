@@ -71,7 +71,7 @@ def _capture(parts: App) -> list[dict[str, Any]]:
 
 def _sync(parts: App) -> dict[str, Any] | None:
     """Return what is known of sync; None while nothing is set up, and then nothing of it is loaded."""
-    if not parts.home.sync.exists() and not (parts.home.keys / "peers.json").exists():
+    if not parts.home.sync.exists() and not parts.home.peers.exists():
         return None
     from memorize.cli.sync_cmd import facts_of
 

@@ -10,6 +10,7 @@ from memorize.bootstrap import App
 from memorize.cli.sync_cmd import facts_of, state_of, strangers
 from memorize.cli.when import ago, lasting
 from memorize.counted import counted
+from memorize.daemon import life
 
 SILENT_MS: Final = 7 * 24 * 3600 * 1000
 # A round that is older than this while something waits means that nobody does any.
@@ -64,10 +65,6 @@ def _devices(others: list[dict[str, Any]], now: int) -> Iterator[Finding]:
         elif now - one["last_ms"] > SILENT_MS and not one["retired"]:
             text = f"{name} was last heard of {ago(one['last_ms'], now)}"
             yield Finding(False, "silent", text, f"sync there, or: memorize sync retire {one['id'][:8]}")
-        if _order(one["version"]) > _order(__version__):
+        if life.order(one["version"]) > life.order(__version__):
             text = f"{name} has version {one['version']}, this device {__version__}"
             yield Finding(False, "version", text, "install the newer one here; what only it understands is kept")
-
-
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("+")[0].split(".") if part.isdigit())

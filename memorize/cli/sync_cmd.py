@@ -167,7 +167,7 @@ def facts_of(parts: App) -> dict[str, Any]:
 
 def _paired(parts: App) -> list[dict[str, Any]]:
     """Return the paired devices; without any, nothing of peers is loaded."""
-    if not (parts.home.keys / "peers.json").exists():
+    if not parts.home.peers.exists():
         return []
     from memorize.cli.peer_cmd import peers_of
 

@@ -36,6 +36,10 @@ BACKOFF_S_MAX: Final = 3600.0
 SETTLE_S: Final = 1.0
 
 
+def _spacing(failures: int) -> float:
+    return min(BACKOFF_S_MAX, SPACING_S * 2.0**failures)
+
+
 class Seen(NamedTuple):
     """What a look saw: the set digest of this device, and the names in all folders."""
 
@@ -62,8 +66,7 @@ class Due(NamedTuple):
 
     def is_due(self, now: float, done: Seen, seen: Seen) -> bool:
         """Tell whether a round should begin now. ``done``: what was seen after the last one."""
-        spacing = min(BACKOFF_S_MAX, SPACING_S * 2**self.failures) if self.failures else SPACING_S
-        if now - self.began < spacing:
+        if now - self.began < _spacing(self.failures):
             return False
         if seen.names != done.names:
             return now - self.changed >= SETTLE_S
@@ -168,7 +171,7 @@ def rests(
         failures = 0
         if target.kind == SSH and not last.get(target.where, {}).get("settled"):
             failures = min(before.get(target.where, Rest()).failures + 1, 16)
-        found[target.where] = Rest(failures, now + min(BACKOFF_S_MAX, SPACING_S * 2**failures)) if failures else Rest()
+        found[target.where] = Rest(failures, now + _spacing(failures)) if failures else Rest()
     return found
 
 

@@ -108,10 +108,11 @@ def peering(home: Home) -> dict[str, Any]:
 
 def is_older(running: Running) -> bool:
     """Tell whether the daemon is of an older version than this program; one that cannot say counts as old."""
-    return _order(running.version) < _order(__version__)
+    return order(running.version) < order(__version__)
 
 
-def _order(version: str) -> tuple[int, ...]:
+def order(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, by which one is older than another."""
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:4])
 
 

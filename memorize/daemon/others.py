@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from memorize.daemon.carrying import Carrying
     from memorize.daemon.peering import Peering
 
-PEERS: Final = "peers.json"  # in ``keys``, there while any device is paired
 LEAVE_S: Final = 10.0
 
 
@@ -44,7 +43,7 @@ class Others:
     def _look_for_peers(self) -> bool:
         if self._peering is not None and self._peering.is_alive():
             return True
-        if not (self._app.home.keys / PEERS).exists():
+        if not self._app.home.peers.exists():
             return False
         from memorize.daemon.peering import Peering
 

@@ -91,7 +91,7 @@ class Peering(threading.Thread):
     @staticmethod
     def wanted(app: App) -> bool:
         """Tell whether any device is paired; costs one look at the disk."""
-        return (app.home.keys / peers.FILE).exists()
+        return app.home.peers.exists()
 
     def status(self) -> dict[str, Any]:
         """Return how it stands with each peer, and with the port."""
@@ -141,7 +141,7 @@ class Peering(threading.Thread):
 
     def _reload(self, own: App) -> None:
         """Follow what was paired, removed or given other keys meanwhile; links that do not fit any more end."""
-        stamps = (_stamp(own.home.keys / peers.FILE), _stamp(own.home.keys / keys.RING))
+        stamps = (_stamp(own.home.peers), _stamp(own.home.keys / keys.RING))
         before, self._stamps = self._stamps, stamps
         if stamps == before:
             return

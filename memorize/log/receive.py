@@ -56,14 +56,14 @@ class _Sorted(NamedTuple):
         return any(item.event.header.replica == replica and item.event.id in self.new for item in self.items)
 
 
-def in_batches(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
+def in_batches(envelopes: Iterable[Envelope], events_max: int = BATCH_EVENTS_MAX) -> Iterator[list[Envelope]]:
     """Cut a stream of events into batches that may be held in memory and indexed at once."""
     batch: list[Envelope] = []
     size = 0
     for envelope in envelopes:
         batch.append(envelope)
         size += len(envelope.header) + len(envelope.body or b"")
-        if size >= BATCH_BYTES_MAX or len(batch) >= BATCH_EVENTS_MAX:
+        if size >= BATCH_BYTES_MAX or len(batch) >= events_max:
             yield batch
             batch, size = [], 0
     if batch:

@@ -13,7 +13,6 @@ from memorize.log.files import Files, replace_file
 from memorize.paths import Home
 from memorize.sync.tls import fingerprint
 
-FILE: Final = "peers.json"
 PEERS_MAX: Final = 16
 ADDRESSES_MAX: Final = 8
 NAME_CHARS_MAX: Final = 100
@@ -66,7 +65,7 @@ def address(text: str, default_port: int) -> Address:
 
 def load(home: Home, files: Files) -> tuple[Peer, ...]:
     """Return the paired devices in the order in which they were paired. Raises CannotRead, KeysDamaged."""
-    path = str(home.keys / FILE)
+    path = str(home.peers)
     try:
         raw = files.read(path, _BYTES_MAX)
     except FileNotFoundError:
@@ -81,7 +80,7 @@ def load(home: Home, files: Files) -> tuple[Peer, ...]:
 
 def change(home: Home, files: Files, decide: Callable[[tuple[Peer, ...]], Iterable[Peer]]) -> tuple[Peer, ...]:
     """Load, let ``decide`` make another list of it, save that. Raises Busy, CannotRead, CannotWrite, KeysDamaged."""
-    path = str(home.keys / FILE)
+    path = str(home.peers)
     with files.lock(str(home.locks / "peers"), _LOCK_WAIT_S):
         before = load(home, files)
         after = tuple(decide(before))

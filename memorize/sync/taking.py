@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from memorize.limits import PACK_BYTES_MAX
+from memorize.log.receive import in_batches
 from memorize.sync.catalog import TAKEN, Catalog, Row
 from memorize.sync.chains import Chains, Run, link_of
 from memorize.sync.folder import Entry, Folder
@@ -15,9 +16,8 @@ from memorize.sync.intervals import Intervals
 from memorize.sync.pack import Pack, decode
 from memorize.sync.packfile import BAD, NEWER, OTHER, PENDING, UNKNOWN_KEY, BadPack, probe
 from memorize.sync.plan import Pace, owner_of, pending_again
-from memorize.sync.port import Envelope, Holding, Received
+from memorize.sync.port import Holding, Received
 
-_BATCH_BYTES: Final = 4 * 1024 * 1024
 _BATCH_EVENTS: Final = 2_000
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 
@@ -153,7 +153,7 @@ class Taker:
         chains, whole, loose = Chains(), Chains(), list[bytes]()
         why = ""
         try:
-            for batch in _batches(pack.envelopes):
+            for batch in in_batches(pack.envelopes, _BATCH_EVENTS):
                 places = {one.id: link for one in batch if (link := link_of(one.header)) is not None}
                 mine = [one for one, link in places.items() if link.replica == self._me]
                 known = {one.id for one in self._holding.get(mine)} if mine else set()
@@ -185,19 +185,6 @@ class Taker:
 
     def _whole(self, row: Row) -> bool:
         return all(self.held.covers(run.writer, run.low, run.high) for run in row.runs)
-
-
-def _batches(envelopes: Iterable[Envelope]) -> Iterator[list[Envelope]]:
-    batch: list[Envelope] = []
-    size = 0
-    for envelope in envelopes:
-        batch.append(envelope)
-        size += len(envelope.header) + len(envelope.body or b"")
-        if size >= _BATCH_BYTES or len(batch) >= _BATCH_EVENTS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def reasons(rows: Iterable[Row]) -> list[tuple[str, str, str]]:

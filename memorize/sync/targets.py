@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,9 +17,6 @@ SSH: Final = "ssh"
 KINDS: Final = (FOLDER, SSH)
 _FORMAT: Final = 1
 _BYTES_MAX: Final = 1 << 20
-_SCHEME: Final = "ssh://"
-# A user, host, port and program of an ssh address; none may look like an option.
-_ADDRESS: Final = re.compile(r"ssh://(?:[\w.+][\w.+-]*@)?(?:[\w.][\w.-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[^\s]*)?")
 
 
 class Target(NamedTuple):
@@ -40,9 +36,10 @@ def parse(words: Sequence[str], home: Path) -> Target:
 
     Raises BadTarget for anything else, and for a folder that cannot be one: inside the state directory, or around it.
     """
-    if len(words) == 1 and words[0].startswith(_SCHEME):
-        if not _ADDRESS.fullmatch(words[0]):
-            raise BadTarget(what=words[0], detail="an address is ssh://[user@]host[:port][/path/of/memorize]")
+    from memorize.sync.ssh import SCHEME, parse_address  # whoever only loads targets needs none of it
+
+    if len(words) == 1 and words[0].startswith(SCHEME):
+        parse_address(words[0])
         return Target(SSH, words[0])
     if len(words) != 2 or words[0] != FOLDER or not words[1].strip():
         raise BadTarget(what=" ".join(words), detail='give "folder PATH" or "ssh://host"')
