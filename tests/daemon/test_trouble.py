@@ -242,8 +242,8 @@ def test_descriptors_and_memory_stay_what_they_were_over_many_requests(place: Pl
     place.remember()
     process = Path("/proc") / str(place.serve().pid)
 
-    def burden() -> tuple[int, int]:
-        return sum(1 for _ in (process / "fd").iterdir()), place.running().memory_kib
+    def descriptors() -> int:
+        return sum(1 for _ in (process / "fd").iterdir())
 
     def work(requests: int) -> None:
         for number in range(requests):
@@ -253,9 +253,10 @@ def test_descriptors_and_memory_stay_what_they_were_over_many_requests(place: Pl
         place.drained()
 
     work(20)
-    descriptors, memory = burden()
+    at_first, memory = descriptors(), place.running().memory_kib
     work(count("rounds of requests to one daemon", quick=60, full=1_500))
-    later_descriptors, later_memory = burden()
-    assert later_descriptors <= descriptors + 2
+    # A round of its own work that is just under way holds a few files more; what leaks never comes back.
+    until(lambda: descriptors() <= at_first + 2, "the descriptors of the beginning")
+    later_memory = place.running().memory_kib
     assert later_memory < 60 * 1024
     assert later_memory <= memory + 12 * 1024
