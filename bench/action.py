@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.stores import Filler, new_project
-from bench.timing import Case, Row, conditions, running, say, show, spawn, spread
+from bench.timing import Case, Row, report, running, say, spawn, spread
 from memorize.bootstrap import App
 from memorize.clock import SystemClock
 from memorize.consolidate.windows import Found
@@ -137,10 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    before = conditions()
-    show("action", measure(options.memories, options.rounds), before, options.json)
+    report("action", parser, measure)
 
 
 if __name__ == "__main__":

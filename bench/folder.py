@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.peers import written
 from bench.stores import new_app
-from bench.timing import Row, conditions, say, show
+from bench.timing import Row, report, say
 from memorize.bootstrap import App
 from memorize.clock import FixedClock
 from memorize.sync.catalog import Catalog
@@ -150,20 +150,21 @@ def _parts(events: int, each: int) -> Iterator[list[Envelope]]:
         yield part
 
 
+def measure(events: int, each: int) -> list[Row]:
+    """Publish and take in a store at once, then a few events at a time."""
+    with tempfile.TemporaryDirectory(prefix="mz") as folder:
+        lines = at_once(Path(folder), events)
+        size = lines[0]["written"]
+        assert isinstance(size, int)
+        return [*lines, a_few_at_a_time(Path(folder), events, each, size)]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--each", type=int, default=20, help="events of one round of the day")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    before = conditions()
-    with tempfile.TemporaryDirectory(prefix="mz") as folder:
-        lines = at_once(Path(folder), options.events)
-        size = lines[0]["written"]
-        assert isinstance(size, int)
-        lines.append(a_few_at_a_time(Path(folder), options.events, options.each, size))
-    show("folder", lines, before, options.json)
+    report("folder", parser, measure)
 
 
 if __name__ == "__main__":

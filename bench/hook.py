@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.stores import Filler, new_project
-from bench.timing import Case, Row, bare, conditions, running, show, spawn, spread
+from bench.timing import Case, Row, bare, report, running, spawn, spread
 from memorize.capture.install import install_hook
 from memorize.capture.memorize_hook import brief_key, socket_path, spool_name
 from memorize.index.schema import create
@@ -162,10 +162,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--files", "--size", type=int, default=100_000, help="captures that wait in the spool")
     parser.add_argument("--events", type=int, default=100_000, help="events in the log")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    before = conditions()
-    show("hook", measure(options.rounds, options.files, options.events), before, options.json)
+    report("hook", parser, measure)
 
 
 if __name__ == "__main__":

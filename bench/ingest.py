@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from bench.stores import SEED, Agent, Past, new_app, new_project
-from bench.timing import Row, conditions, say, show
+from bench.timing import Row, report, say
 from bench.words import Author
 from memorize.bootstrap import App
 from memorize.log.spool import put_batch, put_capture
@@ -135,11 +135,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", "--size", type=int, default=50_000, help="hook calls in the spool")
-    parser.add_argument("--memories", type=int, default=100_000, help="memories in the spool")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    before = conditions()
-    show("ingest", measure(options.files, options.memories), before, options.json)
+    parser.add_argument("--memories", dest="count", type=int, default=100_000, help="memories in the spool")
+    report("ingest", parser, measure)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from random import Random
 from bench.replicas import Replica, Row
 from bench.stores import SEED, new_app
 from bench.timing import Row as Line
-from bench.timing import conditions, say, show
+from bench.timing import report, say
 from bench.words import Author
 from memorize.ids import random_id
 from memorize.log.codec import encode, tidy
@@ -132,17 +132,18 @@ def on_disk(count: int) -> Line:
     return line
 
 
+def measure(events: int, differences: int, first: int) -> list[Line]:
+    """Bring two stores in memory to the same, then an empty one to what a state directory holds."""
+    return [*in_memory(events, differences), on_disk(first)]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000, help="events of the store in memory")
     parser.add_argument("--differences", type=int, default=1_000)
     parser.add_argument("--first", type=int, default=20_000, help="events of the state directory")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    before = conditions()
-    lines = [*in_memory(options.events, options.differences), on_disk(options.first)]
-    show("peers", lines, before, options.json)
+    report("peers", parser, measure)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from bench.stores import Filler, new_project
-from bench.timing import Row, conditions, environ, say, show
+from bench.timing import Row, environ, report, say
 from memorize.bootstrap import App
 from memorize.clock import SystemClock
 from memorize.config import Config
@@ -90,17 +90,13 @@ def measure(size: int) -> list[Row]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; with ``--child FOLDER`` rebuild there, for another process that measures."""
+    if sys.argv[1:2] == ["--child"]:
+        child(Path(sys.argv[2]))
+        return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=100_000, help="events in the log")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child:
-        child(options.child)
-        return
-    before = conditions()
-    show("rebuild", measure(options.size), before, options.json)
+    report("rebuild", parser, measure)
 
 
 if __name__ == "__main__":

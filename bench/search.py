@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from bench.stores import memory_store
-from bench.timing import Case, Row, bare, conditions, say, show, spawn, spread
+from bench.timing import Case, Row, bare, report, say, spawn, spread
 from bench.words import Author
 
 _QUESTIONS_A_ROUND = 5
@@ -63,16 +63,18 @@ def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def sized(description: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a benchmark on stores of several sizes."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--sizes", "--size", type=numbers, default=[1_000, 10_000, 100_000], help="memories")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--stores", type=Path, help="keep the stores in this folder and use those that are there")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    before = conditions()
-    show("search", measure(options.sizes, options.rounds, options.stores), before, options.json)
+    return parser
+
+
+def main() -> None:
+    """Measure and print."""
+    report("search", sized(__doc__), measure)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ a context: a run in which one was missing says how many.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -23,9 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.ingest import formed
-from bench.search import numbers
+from bench.search import sized
 from bench.stores import SEED, memory_store, new_app, recorded
-from bench.timing import Case, Row, conditions, running, say, show, spawn, spread
+from bench.timing import Case, Row, report, running, say, spawn, spread
 from bench.words import Author
 from memorize.bootstrap import App
 from memorize.daemon import life
@@ -150,14 +149,7 @@ def measure(sizes: list[int], rounds: int, stores: Path | None) -> list[Row]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", "--size", type=numbers, default=[1_000, 10_000, 100_000], help="memories")
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--stores", type=Path, help="keep the stores in this folder and use those that are there")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    before = conditions()
-    show("start", measure(options.sizes, options.rounds, options.stores), before, options.json)
+    report("start", sized(__doc__), measure)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ and reports ratios of medians.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -14,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -142,6 +143,15 @@ def show(name: str, rows: Sequence[Row], before: Conditions, as_json: bool) -> N
     for line in cells:
         first, *others = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         print("  ".join([first, *(cell.strip().rjust(len(cell)) for cell in others)]))
+
+
+def report(name: str, parser: argparse.ArgumentParser, measure: Callable[..., Sequence[Row]]) -> None:
+    """Measure with what the command line gives (options are parameters of ``measure``), and print."""
+    parser.add_argument("--json", action="store_true", help="print one document instead of a table")
+    given = vars(parser.parse_args())
+    as_json = given.pop("json")
+    before = conditions()
+    show(name, measure(**given), before, as_json)
 
 
 def heads(rows: Sequence[Mapping[str, object]]) -> list[str]:
