@@ -34,7 +34,8 @@ def command(again: bool, calls: int | None, dry_run: bool, all_projects: bool, d
     plain repetitions and updates are settled, and the rest is told.
     """
     parts = app()
-    project = None if all_projects else parts.place(directory).project
+    parts.reader()  # takes in what waits in the spool
+    project = None if all_projects else parts.here(directory).project
     done = _Audit(parts, project, calls)
     with progress("judging", quiet=as_json) as advance:
         done.run(again, dry_run, advance)

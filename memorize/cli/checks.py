@@ -15,7 +15,7 @@ from memorize.agents import wired
 from memorize.bootstrap import App
 from memorize.cli import extracting
 from memorize.cli.damage import known_line, loss_lines
-from memorize.cli.when import ago
+from memorize.clock import ago
 from memorize.consolidate.attempts import FAILURES_MAX
 from memorize.counted import counted
 from memorize.daemon import life

@@ -9,7 +9,7 @@ import click
 
 from memorize.cli.console import app, document, here_option, json_option, say, tell
 from memorize.cli.rows import as_item, as_line
-from memorize.cli.when import ago
+from memorize.clock import ago
 from memorize.index.query import Query, Row
 from memorize.recall.plain import one_line
 
@@ -38,8 +38,8 @@ def command(limit: int, all_projects: bool, directory: str, as_json: bool) -> No
     edited it lately.
     """
     parts = app()
-    project = None if all_projects else parts.place(directory).project
     reader = parts.reader()
+    project = None if all_projects else parts.here(directory).project
     query = Query(reader.connection)
     pairs = [(DISPUTED, one, other, 1.0) for one, other in disputed(parts, query, project)]
     known = {frozenset((one.id, other.id)) for _, one, other, _ in pairs}

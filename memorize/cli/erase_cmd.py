@@ -5,25 +5,23 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
 from memorize.bootstrap import App, choosing
 from memorize.cli.console import app, document, json_option, progress, say, tell
+from memorize.cli.naming import called, project_meant
 from memorize.cli.rows import fit, width
-from memorize.cli.when import ago
+from memorize.clock import ago
 from memorize.counted import counted
 from memorize.errors import (
-    AmbiguousProject,
     AmbiguousSession,
     CannotErase,
     NotAsked,
     NotErased,
     NothingToErase,
     Problem,
-    UnknownProject,
     UnknownSession,
 )
 from memorize.index import devices, erasures, related
@@ -32,7 +30,6 @@ from memorize.index.related import Going
 from memorize.recall.plain import one_line
 
 _SHOWN: Final = 12
-_KEY_MIN: Final = 4
 # So long another process that is at the same work is waited for.
 _WAIT_S: Final = 60.0
 _WARNING: Final = (
@@ -120,8 +117,8 @@ def _chosen(
     if session is not None:
         return _of_session(parts, session)
     if project is not None:
-        key = _project(parts, project)
-        return _Choice(choosing.of_project(parts, key), f"project {project}", personal=False)
+        meant = project_meant(parts, project, joined=True)
+        return _Choice(choosing.of_project(parts, meant.key), f"project {called(meant)}", personal=False)
     if matching is not None:
         if not matching.strip():
             raise click.UsageError("--matching wants some text")
@@ -143,21 +140,6 @@ def _of_session(parts: App, name: str) -> _Choice:
     if len(found) > 1:
         raise AmbiguousSession(name=name, candidates=", ".join(found[:5]))
     return _Choice(related.of_session(connection, found[0]), f"session {found[0]}", personal=True)
-
-
-def _project(parts: App, word: str) -> str:
-    """Return the key of the project that is meant, by name, by the beginning of its key, or by a directory."""
-    known = parts.reader().projects()
-    found = [one for one in known if word in (one.name, one.key)]
-    found = found or [one for one in known if len(word) >= _KEY_MIN and one.key.startswith(word.lower())]
-    if not found and Path(word).is_dir():
-        return parts.place(word).project
-    if not found:
-        raise UnknownProject(name=word)
-    if len({one.root for one in found}) > 1:
-        candidates = ", ".join(one.key[:12] for one in found[:5])
-        raise AmbiguousProject(name=word, count=len(found), candidates=candidates)
-    return found[0].key
 
 
 # -- showing and asking -----------------------------------------------------------------------------------------------

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 import click
 
 from memorize.cli.console import app, document, json_option, listing, say, tell
+from memorize.cli.naming import called, project_meant
 from memorize.counted import counted
-from memorize.errors import AmbiguousProject, NotLinked, UnknownProject
+from memorize.errors import NotLinked
 from memorize.model import PROJECT_LINKED, PROJECT_UNLINKED, Draft
 from memorize.recall.plain import one_line
-
-if TYPE_CHECKING:
-    from memorize.bootstrap import App
-    from memorize.index.read import Project
 
 
 @click.group(invoke_without_command=True)
@@ -58,7 +52,7 @@ def link(one: str, other: str, as_json: bool) -> None:
     A project is given by the beginning of its key, its name, or a directory of it. "unlink" undoes it.
     """
     parts = app()
-    first, second = _find(parts, one), _find(parts, other)
+    first, second = project_meant(parts, one), project_meant(parts, other)
     new = second.key not in parts.reader().family(first.key)
     if new:
         parts.append([Draft(PROJECT_LINKED, {"a": first.key, "b": second.key})])
@@ -66,10 +60,10 @@ def link(one: str, other: str, as_json: bool) -> None:
     if as_json:
         document({"a": first.key, "b": second.key, "linked": new})
     elif new:
-        say(f"{_called(first)} and {_called(second)} are one project now")
+        say(f"{called(first)} and {called(second)} are one project now")
         tell(f"undo it with: memorize projects unlink {first.key[:8]} {second.key[:8]}")
     else:
-        say(f"{_called(first)} and {_called(second)} were one project already")
+        say(f"{called(first)} and {called(second)} were one project already")
 
 
 @command.command("unlink")
@@ -82,39 +76,17 @@ def unlink(one: str, other: str, as_json: bool) -> None:
     Every link between the two keys is undone. Others may still join them by way of a third one: then it says so.
     """
     parts = app()
-    first, second = _find(parts, one), _find(parts, other)
+    first, second = project_meant(parts, one), project_meant(parts, other)
     links = parts.reader().links_between(first.key, second.key)
     if not links:
-        raise NotLinked(one=_called(first), other=_called(second))
+        raise NotLinked(one=called(first), other=called(second))
     parts.append([Draft(PROJECT_UNLINKED, {}, deps=tuple(links))])
     parts.refresh_briefs()
     still = second.key in parts.reader().family(first.key)
     if as_json:
         document({"a": first.key, "b": second.key, "still_joined": still})
         return
-    say(f"the link between {_called(first)} and {_called(second)} is undone")
+    say(f"the link between {called(first)} and {called(second)} is undone")
     if still:
         others = [key[:8] for key in parts.reader().family(first.key) if key not in (first.key, second.key)]
         tell(f"they are still joined by way of {', '.join(others)}")
-
-
-def _find(parts: App, word: str) -> Project:
-    """Return the one project that a person means. Raises UnknownProject, AmbiguousProject."""
-    known = parts.reader().projects()
-    if os.sep in word or word in (".", ".."):
-        key = parts.place(word).project
-        found = [one for one in known if one.key == key]
-    else:
-        folded = word.casefold()
-        found = [one for one in known if one.key.startswith(folded)] or [
-            one for one in known if one.name.casefold() == folded
-        ]
-    if not found:
-        raise UnknownProject(name=word)
-    if len(found) > 1:
-        raise AmbiguousProject(count=len(found), name=word, candidates=", ".join(map(_called, found)))
-    return found[0]
-
-
-def _called(one: Project) -> str:
-    return f"{one_line(one.name) or 'unnamed'} ({one.key[:8]})"

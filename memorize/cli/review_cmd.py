@@ -57,7 +57,7 @@ def command(
 def _list(parts: App, all_projects: bool, directory: str, as_json: bool) -> None:
     query = parts.query()
     gone = parts.reader(drain=False).erased()
-    rows = query.waiting(None if all_projects else query.family(parts.place(directory).project))
+    rows = query.waiting(None if all_projects else query.family(parts.here(directory).project))
     if as_json:
         listing(({**as_item(row), "reasons": list(_why(row, gone))} for row in rows), len(rows))
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from memorize.cli.console import app, here_option, json_option, listing, say
-from memorize.cli.when import ago
+from memorize.clock import ago
 from memorize.model import OBSERVED_SHELL
 from memorize.recall.plain import one_line
 

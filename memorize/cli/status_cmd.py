@@ -13,7 +13,7 @@ from memorize.agents import wired
 from memorize.bootstrap import App
 from memorize.cli import extracting
 from memorize.cli.console import app, document, here_option, json_option, say
-from memorize.cli.when import ago
+from memorize.clock import ago
 from memorize.counted import counted
 from memorize.daemon import life
 

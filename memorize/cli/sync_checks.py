@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from memorize import __version__
 from memorize.bootstrap import App
 from memorize.cli.sync_cmd import facts_of, state_of, strangers
-from memorize.cli.when import ago, lasting
+from memorize.clock import ago, lasting
 from memorize.counted import counted
 from memorize.daemon import life
 

@@ -11,7 +11,7 @@ import click
 
 from memorize.bootstrap.syncing import Progress, Round, Syncing
 from memorize.cli.console import app, confirm, document, json_option, progress, say, tell
-from memorize.cli.when import ago
+from memorize.clock import ago
 from memorize.counted import counted
 from memorize.errors import NotSynced, UnknownTarget
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import unicodedata
 from pathlib import Path
+
+import pytest
 
 from tests.cli.kit import Person
 
@@ -96,3 +99,55 @@ def test_one_repository_is_one_project_whatever_its_path_or_the_form_of_its_remo
     known(person, one, "known once")
     for where in (two, tmp_path / "tree", tmp_path / "shallow"):
         assert told(person, where) == {"known once"}
+
+
+def test_a_name_is_meant_before_the_digits_that_it_is_made_of_and_in_any_form(person: Person, tmp_path: Path) -> None:
+    for name in ("a", "0", "결제"):
+        known(person, repository(tmp_path / name), f"about {name}")
+    for word in ("A", "0", unicodedata.normalize("NFD", "결제")):
+        assert (
+            person.gets("projects", "link", "결제", word)["b"]
+            == keys(person)[unicodedata.normalize("NFC", word).lower()]
+        )
+
+
+def test_no_word_at_all_is_no_project_not_this_one(person: Person) -> None:
+    person.remembers("지우지 마라")
+    for words in (("erase", "--yes", "--project", ""), ("projects", "link", "", ".")):
+        assert person.types(*words).code == 43
+    assert person.gets("list")["total"] == 1
+
+
+def test_joined_projects_are_erased_as_one_by_a_name_that_both_have(person: Person, tmp_path: Path) -> None:
+    for where in (tmp_path / "shop", tmp_path / "b" / "shop"):
+        where.parent.mkdir(exist_ok=True)
+        known(person, repository(where), f"about {where}")
+    assert person.types("erase", "--dry-run", "--project", "shop").code == 45
+    person.types("projects", "link", str(tmp_path / "shop"), str(tmp_path / "b" / "shop"))
+    found = person.gets("erase", "--dry-run", "--project", "SHOP")["items"]
+    assert sum(one["kind"] == "memory.formed" for one in found) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("list",), "total"),
+        (("search", "머지"), "total"),
+        (("rules",), "total"),
+        (("conflicts",), "total"),
+        (("audit", "--dry-run"), "unjudged"),
+        (("erase", "--dry-run", "--project"), "total"),
+        (("erase", "--dry-run", "--project", "."), "total"),
+        (("status",), "memories"),
+    ],
+)
+def test_a_project_is_still_the_same_to_every_verb_when_its_first_commit_gave_it_another_key(
+    person: Person, words: tuple[str, ...], what: str
+) -> None:
+    person.remembers("Merge PRs yourself (머지) when the checks are green.", "--on", "git-push")
+    person.remembers("Never merge PRs yourself (머지), even when the checks are green.")
+    before = person.gets(*words)[what]
+    assert before > 0
+    git(person.project, "init", "-q")
+    git(person.project, "commit", "-q", "--allow-empty", "-m", "처음")
+    assert person.gets(*words)[what] == before
