@@ -263,6 +263,10 @@ class Syncing:
         """Say that a device never comes back: then others may remove its packs once they carry what is in them."""
         self._store.append([Draft(DEVICE_RETIRED, {"device": device.id})])
 
+    def retire_replica(self, replica: bytes) -> None:
+        """Say that no directory goes on under a replica: a copy that was deleted, or what one was once."""
+        self._store.append([Draft(DEVICE_RETIRED, {"replica": replica.hex()})])
+
 
 def _of_folder(
     target: Target, report: FolderReport, stores: Collection[bytes], known: Collection[str], now: int

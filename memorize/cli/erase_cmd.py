@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import click
@@ -202,27 +202,42 @@ def _told(parts: App, going: Going, made: Sequence[bytes], *, as_json: bool) -> 
         return
     say(f"erased {counted(len(going.ids), 'event')}; nothing of that is left in {parts.home.root}")
     mine = parts.device()
-    if any(one.device.id == mine for one in waiting):
+    if any(one.replica == parts.identity.replica and one.open for found in waiting for one in found.replicas):
         say('packs of this device still hold it until the next round: run "memorize sync"')
-    others = [one for one in waiting if one.device.id != mine]
     now = parts.clock.wall_ms()
-    for one in others:
-        say(f"open on {_name(one)}, heard of {ago(one.device.last, now)}")
-    if others:
+    for one in waiting:
+        if one.device.id != mine:
+            say(f"open on {_name(one)}, heard of {ago(one.device.last, now)}")
+        for line in _apart(parts, one, now):
+            say(line)
+    if any(one.replica != parts.identity.replica for found in waiting for one in found.replicas if one.open):
         say("it goes from there with the next sync: memorize erase --status")
 
 
 def _standings(parts: App) -> list[Standing]:
     reader = parts.reader()
     connection = reader.connection
-    gone = devices.retired(connection, reader.event)
-    known = [one for one in devices.devices(connection) if not gone.intersection(one.replicas)]
-    return erasures.standings(connection, known, erasures.requests(connection))
+    gone = devices.retired(connection, reader.event) | devices.superseded(connection, reader.event)
+    gone -= {parts.identity.replica}
+    known = [one for one in devices.devices(connection) if not gone.issuperset(one.replicas)]
+    return erasures.standings(connection, known, erasures.requests(connection), gone)
 
 
 def _name(one: Standing) -> str:
     """Return how to call a device: several may have one name, as copies of a machine do."""
     return f"{one_line(one.device.name) or 'unnamed'} ({one.device.id[:8]})"
+
+
+def _apart(parts: App, one: Standing, now: int) -> Iterator[str]:
+    """Say which replicas of a device have not done all, when it has several: copies, and what it was once."""
+    if len(one.replicas) < 2:
+        return
+    for replica in one.replicas:
+        if replica.open:
+            mine = replica.replica == parts.identity.replica
+            where = "this directory" if mine else f"heard of {ago(replica.last, now)}"
+            what = "all" if len(replica.open) > 1 else "it"
+            yield f"    replica {replica.replica.hex()[:8]}, {where}: not known to have done {what}"
 
 
 def _show_status(parts: App, as_json: bool) -> None:
@@ -244,11 +259,16 @@ def _show_status(parts: App, as_json: bool) -> None:
         done = len(asked) - len(one.open)
         state = "all done" if not one.open else f"{done} of {len(asked)} done"
         say(f"{_name(one)}: {state}; " + ("this device" if here else f"heard of {ago(one.device.last, now)}"))
+        for line in _apart(parts, one, now):
+            say(line)
     if left:
         why = f": {parts.erasing.hindrance}" if parts.erasing.hindrance else ""
         say(f"{counted(left, 'event')} not gone from this device yet{why}")
     if any(one.open for one in found):
         say("A device does its part when it next syncs, and says so with the sync after that.")
+    if any(one.open and len(one.replicas) > 1 for one in found):
+        say("A replica of a device is a copy of its directory, or what that was before it was restored. It may still")
+        say("hold the text. One that is no more: memorize sync retire REPLICA")
 
 
 def _as_list(parts: App, found: Sequence[Standing]) -> dict[str, Any]:
@@ -259,6 +279,15 @@ def _as_list(parts: App, found: Sequence[Standing]) -> dict[str, Any]:
             "here": one.device.id == parts.device(),
             "last": one.device.last,
             "open": list(one.open),
+            "replicas": [
+                {
+                    "replica": replica.replica.hex(),
+                    "here": replica.replica == parts.identity.replica,
+                    "last": replica.last,
+                    "open": list(replica.open),
+                }
+                for replica in one.replicas
+            ],
         }
         for one in found
     ]

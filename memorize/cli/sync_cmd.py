@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memorize.index.devices import Device
 
 _NOTES_SHOWN = 5
+_DIGITS_MIN = 6
 
 
 @click.group(invoke_without_command=True)
@@ -94,19 +95,31 @@ def remove(words: tuple[str, ...]) -> None:
 def retire(device: str, yes: bool) -> None:
     """Say that a device never comes back: others may then remove its packs once they carry what is in them.
 
-    What it wrote stays. A device that does come back makes its packs again.
+    What it wrote stays. A device that does come back makes its packs again. DEVICE may also be a replica that "memorize
+    erase --status" shows: a copy of a state directory that was deleted, or what a device was before it was restored.
     """
     parts = app()
     syncing = Syncing(parts)
     parts.reader()
     wanted = device.casefold()
     found = [one for one in syncing.devices() if one.id.startswith(wanted) or one.name.casefold() == wanted]
-    if len(found) != 1 or found[0].id == parts.device():
+    if len(found) == 1 and found[0].id != parts.device():
+        if not yes:
+            confirm(f"{found[0].name or found[0].id[:8]} ({found[0].id[:8]}) never comes back?")
+        syncing.retire(found[0])
+        say(f"retired {found[0].name or found[0].id[:8]}")
+        return
+    known = [(one, replica) for one in syncing.devices() for replica in one.replicas]
+    replicas = [
+        (one, replica) for one, replica in known if len(wanted) >= _DIGITS_MIN and replica.hex().startswith(wanted)
+    ]
+    if found or len(replicas) != 1 or replicas[0][1] == parts.identity.replica:
         raise UnknownTarget(what=f"{device} (give the beginning of the id of another device)")
+    one, replica = replicas[0]
     if not yes:
-        confirm(f"{found[0].name or found[0].id[:8]} ({found[0].id[:8]}) never comes back?")
-    syncing.retire(found[0])
-    say(f"retired {found[0].name or found[0].id[:8]}")
+        confirm(f"No directory goes on under replica {replica.hex()[:8]} of {one.name or one.id[:8]}?")
+    syncing.retire_replica(replica)
+    say(f"retired replica {replica.hex()[:8]} of {one.name or one.id[:8]}")
 
 
 @command.command("status")
@@ -201,7 +214,7 @@ def _device(one: Device, own: str, retired: frozenset[bytes]) -> dict[str, Any]:
         "events": one.events,
         "last_ms": one.last,
         "here": one.id == own,
-        "retired": not retired.isdisjoint(one.replicas),
+        "retired": retired.issuperset(one.replicas),
     }
 
 

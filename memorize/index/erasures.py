@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from memorize.index.closure import chunks, unpack
-from memorize.index.devices import Device
+from memorize.index.devices import Device, last_heard
 from memorize.index.rows import number8
 
 _PLACE: Final = """
@@ -40,11 +40,20 @@ class Request(NamedTuple):
     events: int
 
 
+class Incarnation(NamedTuple):
+    """A replica of a device and the erasures that it has not acknowledged. ``last``: heard of, in wall ms."""
+
+    replica: bytes
+    last: int
+    open: tuple[bytes, ...]
+
+
 class Standing(NamedTuple):
-    """A device, and the erasures that it has not acknowledged."""
+    """A device with every replica of it that may be there, and the erasures that one of these did not acknowledge."""
 
     device: Device
     open: tuple[bytes, ...]
+    replicas: tuple[Incarnation, ...]
 
 
 def is_open(connection: sqlite3.Connection, replica: bytes) -> bool:
@@ -81,24 +90,26 @@ def requests(connection: sqlite3.Connection) -> list[Request]:
     return [Request(bytes(one), lamport, wall, len(unpack(raw)["ids"])) for one, lamport, wall, raw in rows if raw]
 
 
-def standings(connection: sqlite3.Connection, known: Sequence[Device], erasures: Sequence[Request]) -> list[Standing]:
-    """Return how each of these devices stands to the erasures.
+def standings(
+    connection: sqlite3.Connection, known: Sequence[Device], erasures: Sequence[Request], gone: Collection[bytes]
+) -> list[Standing]:
+    """Return how each of these devices stands to the erasures, and each of its replicas but those that are ``gone``.
 
-    The word of the incarnation heard of last counts: a state directory that was restored must do it all again.
+    Every replica speaks for itself: what one has done says nothing of a copy of its directory, or of the directory
+    that it was before it was restored.
     """
     said: dict[bytes, set[bytes]] = {}
     for erasure, replica in connection.execute("select erasure, replica from acknowledged"):
         said.setdefault(bytes(replica), set()).add(bytes(erasure))
+    walls = last_heard(connection)
     found = []
     for device in known:
-        latest = max(device.replicas, key=lambda replica: (_top(connection, replica), replica))
-        done = said.get(latest, set())
-        found.append(Standing(device, tuple(one.id for one in erasures if one.id not in done)))
+        replicas = [
+            Incarnation(one, walls.get(one, 0), tuple(e.id for e in erasures if e.id not in said.get(one, ())))
+            for one in device.replicas
+            if one not in gone
+        ]
+        replicas.sort(key=lambda one: (-one.last, one.replica))
+        waiting = {identity for one in replicas for identity in one.open}
+        found.append(Standing(device, tuple(e.id for e in erasures if e.id in waiting), tuple(replicas)))
     return found
-
-
-def _top(connection: sqlite3.Connection, replica: bytes) -> int:
-    """Return the largest Lamport number of a replica, by the last events of its writers."""
-    sql = """select max((select e.lamport from events e where e.writer = w.writer order by e.seq desc limit 1))
-        from writers w where w.replica = ?"""
-    return int(connection.execute(sql, (replica,)).fetchone()[0] or 0)

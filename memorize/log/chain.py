@@ -39,13 +39,16 @@ class Link(NamedTuple):
 
 def greeting(identity: Identity) -> Draft:
     """Return what a replica says of itself before everything else."""
-    payload = {
+    payload: dict[str, Any] = {
         "device": identity.device.hex(),
         "name": platform.node(),
         "platform": platform.system(),
         "version": __version__,
         "reads": list(READS),
     }
+    if identity.before:
+        payload["before"] = [former.replica for former in identity.before]
+        payload["gone"] = [former.replica for former in identity.before if former.gone]
     return Draft(DEVICE_HELLO, payload)
 
 

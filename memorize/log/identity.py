@@ -23,6 +23,7 @@ KEY_BYTES: Final = 32
 KEY_SUFFIX: Final = ".key"
 _FORMAT: Final = 1
 _NOTES_MAX: Final = 50
+_FORMER_MAX: Final = 32
 _IDENTITY_BYTES_MAX: Final = 64 * 1024
 _LOCK_WAIT_S: Final = 10.0
 _IDS: Final = ("store", "device", "replica", "writer", "boot")
@@ -46,12 +47,23 @@ class Note(NamedTuple):
     what: str
 
 
+class Former(NamedTuple):
+    """A replica that this state directory was before. ``gone``: it is known that no directory goes on under it.
+
+    That is known when this directory stands at the very path where that one stood, on the same machine. In any other
+    case the other one may be there still: this one is its copy, or was made from it elsewhere.
+    """
+
+    replica: bytes
+    gone: bool
+
+
 class Identity(NamedTuple):
     """The identity of this incarnation of the state directory.
 
     ``machine`` and ``place`` (device, inode, birth time of the directory) are the fingerprint. ``seq`` and ``last`` are
     a lower bound of what the writer has written; ``active`` the segment it appends to. ``swept`` says that every
-    other own segment is sealed.
+    other own segment is sealed. ``root`` is the path of the directory, ``before`` what replicas it was.
     """
 
     store: bytes
@@ -66,6 +78,8 @@ class Identity(NamedTuple):
     active: str = ""
     swept: bool = True
     notes: tuple[Note, ...] = ()
+    root: str = ""
+    before: tuple[Former, ...] = ()
 
 
 def machine_id() -> str:
@@ -86,7 +100,8 @@ def load_or_renew(home: Home, files: Files, clock: Clock, machine: Callable[[], 
     here = machine()
     try:
         found = _load(home, files)
-        if found is not None and _doubt(found, files.place(str(home.root)), here, clock.boot()) is None:
+        place = files.place(str(home.root)) if found is not None else (0, 0, 0)
+        if found is not None and found.root == _root(home) and _doubt(found, place, here, clock.boot()) is None:
             return found
         make_dirs(home, files)
     except OSError as error:
@@ -116,7 +131,7 @@ def renew_writer(home: Home, files: Files, clock: Clock, identity: Identity, why
 
 def renew_replica(home: Home, files: Files, clock: Clock, identity: Identity, why: str) -> Identity:
     """Return the identity with a new replica and writer, saved: others know more of this one than it does. OSError."""
-    return _save_new(home, files, _new_writer(identity, clock, why)._replace(replica=random_id()))
+    return _save_new(home, files, _new_replica(_new_writer(identity, clock, why), gone=False))
 
 
 def enter_store(home: Home, files: Files, clock: Clock, store: bytes) -> Identity:
@@ -193,15 +208,22 @@ def _renewed(home: Home, files: Files, clock: Clock, found: Identity | None, mac
     place, boot = files.place(str(home.root)), clock.boot()
     if found is None:
         return _first(home, files, clock, machine, place)
+    root = _root(home)
     why = _doubt(found, place, machine, boot)
     if why is None:
-        return found
+        return found if found.root == root else found._replace(root=root)
     renewed = _new_writer(found, clock, why)
     if _copied(found, place, machine, boot):
-        renewed = renewed._replace(replica=random_id())
+        # Without a name of the machine nobody knows whether this is another one, with a directory at the same path.
+        renewed = _new_replica(renewed, gone=bool(machine) and machine == found.machine and root == found.root)
     if machine and found.machine and machine != found.machine:
         renewed = renewed._replace(device=random_id())
-    return renewed._replace(boot=boot, machine=machine or found.machine, place=place)
+    return renewed._replace(boot=boot, machine=machine or found.machine, place=place, root=root)
+
+
+def _root(home: Home) -> str:
+    """Return where the state directory lies, whatever links lead to it."""
+    return os.path.realpath(home.root)
 
 
 def _first(home: Home, files: Files, clock: Clock, machine: str, place: tuple[int, int, int]) -> Identity:
@@ -209,7 +231,7 @@ def _first(home: Home, files: Files, clock: Clock, machine: str, place: tuple[in
     fresh = Identity(
         store or random_id(), random_id(), random_id(), random_id(), clock.boot(), machine, place, swept=not store
     )
-    return fresh._replace(notes=(Note(clock.wall_ms(), why),))
+    return fresh._replace(notes=(Note(clock.wall_ms(), why),), root=_root(home))
 
 
 def _known_store(home: Home, files: Files) -> tuple[bytes, str]:
@@ -231,6 +253,11 @@ def _new_writer(identity: Identity, clock: Clock, why: str) -> Identity:
     return identity._replace(
         writer=random_id(), boot=clock.boot(), seq=0, last=b"", active="", swept=False, notes=notes
     )
+
+
+def _new_replica(identity: Identity, *, gone: bool) -> Identity:
+    before = (*identity.before, Former(identity.replica, gone))[-_FORMER_MAX:]
+    return identity._replace(replica=random_id(), before=before)
 
 
 # -- the file -----------------------------------------------------------------------------------------------------
@@ -262,6 +289,8 @@ def _parse(fields: dict[str, Any]) -> Identity:
         active=str(fields["active"]),
         swept=bool(fields["swept"]),
         notes=tuple(Note(int(wall), str(what)) for wall, what in fields["notes"]),
+        root=str(fields.get("root", "")),
+        before=tuple(Former(bytes.fromhex(replica), bool(gone)) for replica, gone in fields.get("before", ())),
     )
 
 
@@ -275,6 +304,8 @@ def _dump(identity: Identity) -> bytes:
         "active": identity.active,
         "swept": identity.swept,
         "notes": [list(note) for note in identity.notes],
+        "root": identity.root,
+        "before": [[former.replica.hex(), former.gone] for former in identity.before],
     }
     return (json.dumps(fields, indent=1) + "\n").encode()
 
