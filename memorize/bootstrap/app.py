@@ -36,6 +36,7 @@ from memorize.recall.rank import Weights
 
 if TYPE_CHECKING:
     from memorize.bootstrap.desk import Office
+    from memorize.bootstrap.models import Models
     from memorize.consolidate import worker
 
 # One round of the daemon takes in this many files, so that boundaries behind a large backlog are not late.
@@ -241,7 +242,7 @@ class App(Store):
             by_hand = sessions is None
             chosen = self.windows_of(project) if sessions is None else self.open_windows(sessions)
             if by_hand and project is None:
-                self.office.attempts.keep_only(one.key for one in chosen)
+                self.models.attempts.keep_only(one.key for one in chosen)
             return self.office.close(chosen, self.office.terms(observations_min, by_hand=by_hand))
 
     def windows_again(self, project: str | None) -> list[Window]:
@@ -264,11 +265,18 @@ class App(Store):
             return self.office.close(chosen, self.office.terms(by_hand=True))
 
     @cached_property
-    def office(self) -> Office:
+    def models(self) -> Models:
         """The extractors, the meter and what failed."""
+        from memorize.bootstrap.models import models  # most verbs need none of it
+
+        return models(self, self.environ)
+
+    @cached_property
+    def office(self) -> Office:
+        """Where the models are put to work."""
         from memorize.bootstrap.desk import Office  # its tables of patterns take 30 ms to compile
 
-        return Office(self, self.environ)
+        return Office(self, self.models)
 
     def work_once(self) -> int:
         """Do one round of what the daemon does: ingest, consolidate behind boundaries, render briefs.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from memorize.bootstrap.models import Models
 from memorize.bootstrap.store import Store
-from memorize.consolidate.attempts import Attempts
-from memorize.consolidate.login import Choice, Extractors
-from memorize.consolidate.meter import MeterFile
+from memorize.consolidate.login import Choice
 from memorize.consolidate.neighbours import Neighbours, side_of
 from memorize.consolidate.prompt import Offered
 from memorize.consolidate.reconcile import Memory
-from memorize.consolidate.spend import Caps, Meter
 from memorize.consolidate.windows import Window
 from memorize.consolidate.worker import Report, Terms, run
 from memorize.index.query import Query
@@ -65,15 +63,12 @@ class Desk:
 
 
 class Office:
-    """The extractors, the meter and the attempts of one state directory, and how they are used."""
+    """How the models of one state directory are used."""
 
-    def __init__(self, store: Store, environ: Mapping[str, str]) -> None:
+    def __init__(self, store: Store, models: Models) -> None:
         """Nothing is read yet."""
         self._store = store
-        self.extractors = Extractors(store.home, store.config, environ, store.clock)
-        file = MeterFile(store.home.meter)
-        self.meter = Meter(file, store.clock, Caps(store.config.calls_per_day, store.config.tokens_per_day))
-        self.attempts = Attempts(file, store.clock)
+        self._models = models
         self.desk = Desk(store)
 
     def terms(self, observations_min: int = 1, *, by_hand: bool) -> Terms:
@@ -88,10 +83,10 @@ class Office:
 
     def close(self, windows: Sequence[Window], terms: Terms) -> Report:
         """Close what can be closed, and remember what was learned of the login."""
-        choice = self.extractors.choose()
-        if choice.model is not None and not terms.by_hand and windows and not self.attempts.boundary():
+        choice = self._models.extractors.choose()
+        if choice.model is not None and not terms.by_hand and windows and not self._models.attempts.boundary():
             return Report(wait=len(windows))
-        report = run(windows, self.desk, choice, self.meter, self.attempts, terms)
+        report = run(windows, self.desk, choice, self._models.meter, self._models.attempts, terms)
         self._learn(choice, report)
         return report
 
@@ -99,6 +94,6 @@ class Office:
         if choice.model is None:
             return
         if report.calls > report.failed:
-            self.extractors.answered(choice.name)
+            self._models.extractors.answered(choice.name)
         if any(word in report.notice for word in _LOGIN_LOST):
-            self.extractors.forget(choice.name)
+            self._models.extractors.forget(choice.name)

@@ -13,7 +13,7 @@ from memorize.bootstrap.scoping import Scoping
 from memorize.bootstrap.store import Store
 from memorize.counted import counted
 from memorize.errors import BadTarget, Problem, UnknownTarget
-from memorize.index import devices
+from memorize.index import devices, erasures
 from memorize.index.devices import Device
 from memorize.log.files import replace_file
 from memorize.log.lock import Lock
@@ -159,9 +159,13 @@ class Syncing:
                 self._store.greet()
                 # What one place brought is for the others, too, and so is what was said of it.
                 brought = len(places) > 1 and any(one.received for one in done)
-                if not brought and self._held() == held and self.packs_clean():
+                if not brought and self._held() == held and not self._erases():
                     break
         return [sums[target] for target in places]
+
+    def _erases(self) -> bool:
+        """Tell whether an erasure is not acknowledged yet: it may wait for packs that the next pass makes anew."""
+        return erasures.is_open(self._store.reader(drain=False).connection, self._store.identity.replica)
 
     def _held(self) -> str:
         return self._store.reader(drain=False).digest()[0]

@@ -59,13 +59,12 @@ class _Audit:
 
     def run(self, again: bool, dry_run: bool, advance: Callable[[int, int], None]) -> None:
         """Settle what costs nothing, then ask, until everything is judged or the cap is reached."""
-        from memorize.cli import extracting
         from memorize.consolidate import audit
         from memorize.consolidate.neighbours import standing
         from memorize.consolidate.spend import Metered
 
         parts = self._parts
-        choice = extracting.extractors(parts).choose()
+        choice = parts.models.extractors.choose()
         self.extractor = choice.name
         reader = parts.reader()
         sides = standing(reader, self._project, COMPARED_MAX)
@@ -82,7 +81,7 @@ class _Audit:
         if choice.model is None:
             self.notice = choice.why if found.pairs else ""
             return
-        model = Metered(choice.model, extracting.meter(parts), self._project or "")
+        model = Metered(choice.model, parts.models.meter, self._project or "")
         self._ask(model, found.pairs, doubtful, again, advance)
 
     def _all_pairs(self, sides: list[Side]) -> list[Pair]:

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from memorize.agents import wired
 from memorize.bootstrap import App
-from memorize.cli import extracting
 from memorize.cli.damage import known_line, loss_lines
 from memorize.clock import ago
 from memorize.consolidate.attempts import FAILURES_MAX
@@ -257,14 +256,14 @@ def _sync(parts: App) -> Iterator[Check]:
 
 
 def _models(parts: App) -> Iterator[Check]:
-    choice = extracting.extractors(parts).choose(fresh=True)
+    choice = parts.models.extractors.choose(fresh=True)
     if choice.name == "wait":
         yield Check(WARN, "extractor", choice.why, "log in to it, or: memorize setup --extractor rules")
     else:
         yield Check(OK, "extractor", f"{choice.name}: {choice.why}")
-    if choice.model is not None and (notice := extracting.meter(parts).notice()) is not None:
+    if choice.model is not None and (notice := parts.models.meter.notice()) is not None:
         yield Check(WARN, "spend", notice, "wait, or raise calls_per_day or tokens_per_day in config.toml")
-    parked = extracting.attempts(parts).parked()
+    parked = parts.models.attempts.parked()
     if parked:
         said = f"{parked[0].kind} {parked[0].detail}".strip()
         text = f"{len(parked)} windows failed {FAILURES_MAX} times and are not tried any more; the last one: {said}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,26 +9,7 @@ from memorize import config as settings
 from memorize.agents import write
 from memorize.bootstrap import App
 from memorize.config import Config
-from memorize.consolidate.attempts import Attempts
 from memorize.consolidate.login import Choice, Extractors
-from memorize.consolidate.meter import MeterFile
-from memorize.consolidate.spend import Caps, Meter
-
-
-def extractors(parts: App) -> Extractors:
-    """Return the extractors of this machine."""
-    return Extractors(parts.home, parts.config, os.environ, parts.clock)
-
-
-def meter(parts: App) -> Meter:
-    """Return the meter with the caps of the configuration."""
-    caps = Caps(parts.config.calls_per_day, parts.config.tokens_per_day)
-    return Meter(MeterFile(parts.home.meter), parts.clock, caps)
-
-
-def attempts(parts: App) -> Attempts:
-    """Return what failed and waits."""
-    return Attempts(MeterFile(parts.home.meter), parts.clock)
 
 
 def switch(parts: App, name: str | None, *, dry_run: bool = False) -> tuple[Config, Choice]:
@@ -44,7 +24,7 @@ def switch(parts: App, name: str | None, *, dry_run: bool = False) -> tuple[Conf
         config = settings.parse(text, str(path))
         if not dry_run:
             write.replace(path, text.encode())
-    found = Extractors(parts.home, config, os.environ, parts.clock, keep=not dry_run)
+    found = Extractors(parts.home, config, parts.environ, parts.clock, keep=not dry_run)
     if config.extractor == "auto" and not dry_run:
         found.switch_on()
     return config, found.choose(fresh=True, allowed=True)
@@ -68,8 +48,9 @@ def line(choice: Choice, config: Config) -> str:
 
 def status(parts: App) -> dict[str, Any]:
     """Return what status tells of it, without starting a program where something is known already."""
-    choice = extractors(parts).choose(stale=True)
-    used = meter(parts).today()
+    models = parts.models
+    choice = models.extractors.choose(stale=True)
+    used = models.meter.today()
     return {
         "extractor": choice.name,
         "why": choice.why,
@@ -77,8 +58,8 @@ def status(parts: App) -> dict[str, Any]:
         "calls_per_day": parts.config.calls_per_day,
         "tokens_today": used.tokens_in + used.tokens_out,
         "tokens_per_day": parts.config.tokens_per_day,
-        "stopped": meter(parts).notice() if choice.model is not None else None,
-        "parked": len(attempts(parts).parked()),
+        "stopped": models.meter.notice() if choice.model is not None else None,
+        "parked": len(models.attempts.parked()),
     }
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from memorize.cli import extracting
 from memorize.cli.console import app, document, json_option, say
 from memorize.consolidate.spend import Line, Meter, Used, total
 from memorize.index.lifetimes import Lifetime, lifetimes
@@ -29,7 +28,7 @@ def command(days: int, lives: bool, as_json: bool) -> None:
         found = lifetimes(parts.reader().connection, parts.clock.wall_ms())
         _show_lives(found, as_json)
         return
-    meter = extracting.meter(parts)
+    meter = parts.models.meter
     lines = meter.usage(days)
     names = {one.key: one.name for one in parts.reader().projects()} if lines else {}
     if as_json:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from memorize.bootstrap import open_app
-from memorize.cli import extracting
-from memorize.consolidate.login import Choice
+from memorize.consolidate.login import Choice, Extractors
 from memorize.consolidate.port import ModelFailed, Reply, Request
 from memorize.model import MEMORY_FORMED, Draft
 from memorize.recall import changes
@@ -56,11 +55,8 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     """Let a model be the extractor that is at work."""
 
     def put(model: Any) -> None:
-        class Chosen:
-            def choose(self) -> Choice:
-                return Choice("claude", model, "") if model else Choice("rules", None, "no agent is logged in")
-
-        monkeypatch.setattr(extracting, "extractors", lambda _: Chosen())
+        choice = Choice("claude", model, "") if model else Choice("rules", None, "no agent is logged in")
+        monkeypatch.setattr(Extractors, "choose", lambda *_, **__: choice)
 
     put(None)
     return put

@@ -70,7 +70,7 @@ def captured(app: App, project: Path, session: str, *prompts: str) -> None:
 
 def uses(app: App, model: Scripted | None, monkeypatch: pytest.MonkeyPatch) -> None:
     choice = Choice("claude", model, "scripted") if model else Choice("rules", None, "no agent is logged in")
-    monkeypatch.setattr(app.office.extractors, "choose", lambda **_: choice)
+    monkeypatch.setattr(app.models.extractors, "choose", lambda **_: choice)
 
 
 def live(app: App) -> list[str]:
@@ -112,7 +112,7 @@ def test_five_failures_park_a_window_until_it_is_asked_for(
         assert app.consolidate().failed == 1
     assert app.consolidate().parked == 1
     assert len(model.asked) == 5
-    assert app.office.attempts.retry_parked() == 1
+    assert app.models.attempts.retry_parked() == 1
     model.answer = memories(TEXT)
     assert app.consolidate().windows == 1
 
