@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from memorize.cli.console import app, document, json_option, say
+from memorize.cli.console import json_option
+from memorize.cli.marking import mark, show
+from memorize.cli.rows import named
 from memorize.recall.changes import confirmed
 
 
@@ -13,12 +15,5 @@ from memorize.recall.changes import confirmed
 @json_option
 def command(identity: str, as_json: bool) -> None:
     """Say that the memory is still true: its age counts from now on."""
-    parts = app()
-    group = parts.group(parts.resolve(identity))
-    parts.append(confirmed(group.members))
-    parts.changed(group.scope, group.project)
-    if as_json:
-        document({"id": group.id, **parts.group(group.id).shown()})
-        return
-    say(f"confirmed {group.id.hex()[:6]}: {group.text}")
-    say("Its age counts from now on.")
+    group = mark(identity, lambda _, group: confirmed(group.members))
+    show(group, as_json, f"confirmed {named(group)}", "Its age counts from now on.")

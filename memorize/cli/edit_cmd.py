@@ -9,6 +9,7 @@ from memorize.cli.console import app, document, here_option, json_option, say, t
 from memorize.errors import NothingToRemember
 from memorize.model import MEMORY_KINDS
 from memorize.recall.changes import edited, formed
+from memorize.recall.plain import one_line
 
 
 @click.command()
@@ -57,4 +58,4 @@ def command(
     if as_json:
         document({"id": new, "replaces": group.id, **parts.group(new).shown()})
         return
-    say(f"{new.hex()[:6]} replaces {group.id.hex()[:6]}: {payload['text']}")
+    say(f"{new.hex()[:6]} replaces {group.id.hex()[:6]}: {one_line(payload['text'])}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memorize.cli.console import app, document, json_option, say
+from memorize.cli.rows import named
 from memorize.recall.changes import forgotten
 
 
@@ -25,5 +26,5 @@ def command(identities: tuple[str, ...], reason: str, as_json: bool) -> None:
         document({"items": [{"id": group.id, "text": group.text} for group in groups], "total": len(groups)})
         return
     for group in groups:
-        say(f"forgotten {group.id.hex()[:6]}: {group.text}")
+        say(f"forgotten {named(group)}")
         say(f"back again: memorize restore {group.id.hex()[:6]}")

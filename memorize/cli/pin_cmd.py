@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from memorize.cli.console import app, document, json_option, say
+from memorize.cli.console import json_option
+from memorize.cli.marking import mark, show
+from memorize.cli.rows import named
 from memorize.recall.changes import pinned
 
 
@@ -13,13 +15,6 @@ from memorize.recall.changes import pinned
 @json_option
 def command(identity: str, as_json: bool) -> None:
     """Pin the memory: it is told first in every session of its project."""
-    parts = app()
-    group = parts.group(parts.resolve(identity))
-    parts.append(pinned(group.members))
-    parts.changed(group.scope, group.project)
-    if as_json:
-        document({"id": group.id, **parts.group(group.id).shown()})
-        return
-    say(f"pinned {group.id.hex()[:6]}: {group.text}")
+    group = mark(identity, lambda _, group: pinned(group.members))
     of_project = " of its project" if group.scope == "project" else ""
-    say(f"It is told first in every session{of_project}.")
+    show(group, as_json, f"pinned {named(group)}", f"It is told first in every session{of_project}.")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
-from memorize.cli.console import app, document, json_option, say
+from memorize.cli.console import json_option
+from memorize.cli.marking import mark, show
 from memorize.recall.changes import restored
+from memorize.recall.plain import one_line
 
 
 @click.command()
@@ -13,13 +15,5 @@ from memorize.recall.changes import restored
 @json_option
 def command(identity: str, as_json: bool) -> None:
     """Bring memory ID back: every event that overrules it now is cancelled."""
-    parts = app()
-    group = parts.group(parts.resolve(identity))
-    if group.overruled_by:
-        parts.append(restored(parts.batch_of(group.overruled_by)))
-        parts.changed(group.scope, group.project)
-        group = parts.group(group.id)
-    if as_json:
-        document({"id": group.id, **group.shown()})
-        return
-    say(f"{group.id.hex()[:6]} is {group.status}: {group.text}")
+    group = mark(identity, lambda parts, group: restored(parts.batch_of(group.overruled_by)))
+    show(group, as_json, f"{group.id.hex()[:6]} is {group.status}: {one_line(group.text)}")

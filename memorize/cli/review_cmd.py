@@ -15,6 +15,7 @@ from memorize.index.groups import Group
 from memorize.index.query import Row
 from memorize.model import REVIEW, Payload
 from memorize.recall.changes import edited, forgotten, formed
+from memorize.recall.plain import one_line
 
 LIST: Final = "list"
 ACCEPT: Final = "accept"
@@ -51,7 +52,7 @@ def command(
         listing(items, len(items))
         return
     for item in items:
-        say(f"{item['done']} {item['id'].hex()[:6]}: {item['text']}")
+        say(f"{item['done']} {item['id'].hex()[:6]}: {one_line(item['text'])}")
 
 
 def _list(parts: App, all_projects: bool, directory: str, as_json: bool) -> None:
@@ -109,6 +110,7 @@ def _accept(parts: App, group: Group) -> dict[str, Any]:
     gone = parts.reader().erased()
     sources = [source for source in group.sources if source not in gone]
     new = parts.append(edited({**payload, "sources": sources}, group.members))[0]
+    parts.changed(group.scope, group.project)
     return {"done": "accepted", "id": new, "replaces": group.id, **parts.group(new).shown()}
 
 

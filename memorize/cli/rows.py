@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Collection
 from typing import Any
 
+from memorize.index.groups import Group
 from memorize.index.query import Row
 from memorize.recall import lines
 from memorize.recall.plain import one_line
@@ -37,6 +38,11 @@ def columns_of(text: str) -> int:
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
+
+
+def named(group: Group) -> str:
+    """Return short id and text, whatever the text is made of."""
+    return f"{group.id.hex()[:6]}: {one_line(group.text)}"
 
 
 def as_line(row: Row, others: Collection[bytes] = (), columns: int = WIDTH_MAX) -> str:

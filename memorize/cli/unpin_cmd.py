@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from memorize.cli.console import app, document, json_option, say
+from memorize.cli.console import json_option
+from memorize.cli.marking import mark, show
+from memorize.cli.rows import named
 from memorize.recall.changes import unpinned
 
 
@@ -13,11 +15,5 @@ from memorize.recall.changes import unpinned
 @json_option
 def command(identity: str, as_json: bool) -> None:
     """Take back every pin of the memory."""
-    parts = app()
-    group = parts.group(parts.resolve(identity))
-    parts.append(unpinned(parts.pins(group)))
-    parts.changed(group.scope, group.project)
-    if as_json:
-        document({"id": group.id, **parts.group(group.id).shown()})
-        return
-    say(f"not pinned {group.id.hex()[:6]}: {group.text}")
+    group = mark(identity, lambda parts, group: unpinned(parts.pins(group)))
+    show(group, as_json, f"not pinned {named(group)}")

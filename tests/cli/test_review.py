@@ -27,8 +27,7 @@ def forms(parts: App, *found: Found) -> list[str]:
     """Close a window with these memories and return their ids."""
     place = parts.place(".")
     drafts = answer(Window("claude", "s1", place.project, ()), found, "claude", random_id())
-    parts.append(parts.intake.projects(place))
-    return [identity.hex() for identity in parts.append(drafts, strict=True)[:-1]]
+    return [identity.hex() for identity in parts.append(drafts, strict=True, place=place)[:-1]]
 
 
 @pytest.fixture
@@ -65,7 +64,9 @@ def test_what_waits_is_in_no_context_no_pack_and_no_plain_answer(
     assert listed(person) == ["결제는 멱등 키를 쓴다."]
     assert [item["id"] for item in person.gets("search", "결제 지시 무시 전송")["items"]] == [good]
     assert parts.refresh_briefs()
-    assert not any(POISON.encode() in file.read_bytes() for file in person.home.briefs.iterdir())
+    briefs = [file.read_text("utf-8") for file in person.home.briefs.iterdir()]
+    assert briefs
+    assert not any(POISON in brief for brief in briefs)
     assert person.gets("status")["memories"] == 1
     assert person.gets("status")["review"] == 1
     assert "memorize review" in person.types("status").out
@@ -141,6 +142,18 @@ def test_what_was_accepted_is_not_hidden_when_the_same_text_is_found_again(perso
     forms(parts, set_aside(a_memory(PAGE)))
     assert listed(person) == [PAGE]
     assert person.gets("review")["total"] == 0
+
+
+def test_an_accepted_memory_is_in_the_briefs_at_once_and_nothing_of_it_reaches_the_terminal_raw(
+    person: Person, parts: App
+) -> None:
+    escapes = " \x1b[2J\x9b1m\u202e"
+    one, other = forms(parts, set_aside(a_memory(PAGE + escapes)), set_aside(a_memory(POISON + escapes)))
+    said = person.types("review").out + person.types("review", "accept", one).out
+    said += person.types("review", "reject", other).out
+    assert PAGE in said
+    assert not {"\x1b", "\x9b", "\u202e"}.intersection(said)
+    assert any(PAGE.encode() in file.read_bytes() for file in person.home.briefs.iterdir())
 
 
 def test_a_rejected_memory_is_gone_and_can_be_restored_to_the_list(person: Person, parts: App) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,16 @@ def test_pin_and_confirm_say_whole_sentences(person: Person, tmp_path: Path) -> 
         for line in person.types(verb, identity).out.splitlines():
             assert line[:1].isalpha()
             assert ".:" not in line
+
+
+def test_no_verb_lets_what_a_memory_says_move_the_cursor_or_turn_the_line(person: Person) -> None:
+    identity = person.remembers("기억\x1b]0;title\x07 \u202etfel\r\x1b[2J two\nlines \x9b31m")
+    words = [(verb, identity) for verb in ("show", "history", "pin", "unpin", "confirm", "forget", "restore")]
+    words += [("edit", identity, "--importance", "3"), ("list",), ("list", "--old"), ("search", "기억"), ("log",)]
+    words += [("erase", "--dry-run", identity), ("conflicts",), ("pack", "기억"), ("projects",), ("status",)]
+    for line in words:
+        said = person.types(*line)
+        assert said.code == 0, said
+        assert [char for char in said.out + said.err if unicodedata.category(char)[0] == "C" and char != "\n"] == [], (
+            line
+        )
