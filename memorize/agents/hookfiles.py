@@ -9,27 +9,21 @@ from typing import Final
 import memorize
 from memorize.agents.write import make_private, read, replace
 from memorize.capture import install as programs
+from memorize.environment import MARKS, own
 from memorize.errors import CannotRead, CannotWrite
 from memorize.paths import Home
 
-# What a daemon keeps of the environment it was started in: an agent's holds keys and the marks of its own session.
-# Where the agents keep their settings and logins is no secret, and their programs are asked by consolidation.
-_KEPT: Final = (
-    *("HOME", "LANG", "LANGUAGE", "LOGNAME", "MEMORIZE_HOME", "PATH", "TMPDIR", "TZ", "USER"),
-    *("CLAUDE_CONFIG_DIR", "CODEX_HOME"),
-    "SSH_AUTH_SOCK",  # for devices that are reached by ssh; a way to keys, none itself
-)
-_KEPT_BEGINNINGS: Final = ("LC_", "XDG_")
 # Makes the GNU C library give freed memory back: by itself it would keep a third of what a backlog once needed.
 _THRIFT: Final = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "262144"}
 
 _FOLLOWS: Final = b"daemon.start = never\n"
-_DAEMON: Final = '''"""Serves, in an environment without the keys and marks of whoever started it."""
+_DAEMON: Final = '''"""Serves, in an environment without the marks of whoever started it."""
 import os
+import re
 import sys
 if not sys.argv[1:]:
-    kept = {{k: v for k, v in os.environ.items() if k in {names!r} or k.startswith({beginnings!r})}}
-    os.execve(sys.executable, [sys.executable, "-I", __file__, "serve"], {{**kept, **{thrift!r}}})
+    own = {{k: v for k, v in os.environ.items() if not re.fullmatch({marks!r}, k)}}
+    os.execve(sys.executable, [sys.executable, "-I", __file__, "serve"], {{**own, **{thrift!r}}})
 os.closerange(3, 1 << 16)
 if {site!r} not in sys.path:
     sys.path.insert(0, {site!r})
@@ -40,14 +34,13 @@ raise SystemExit(main(sys.argv[1:]))
 
 def kept(environ: Mapping[str, str]) -> dict[str, str]:
     """Return what the daemon's environment is to be, made of the one of whoever starts it."""
-    mine = {name: value for name, value in environ.items() if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)}
-    return {**mine, **_THRIFT}
+    return {**own(environ), **_THRIFT}
 
 
 def daemon_program() -> str:
     """Return the program that the hook and ``daemon start`` run to serve from where this package lies."""
     site = str(Path(memorize.__file__).resolve().parent.parent)
-    return _DAEMON.format(site=site, names=_KEPT, beginnings=_KEPT_BEGINNINGS, thrift=_THRIFT)
+    return _DAEMON.format(site=site, marks=MARKS, thrift=_THRIFT)
 
 
 def extra_files(python: str) -> Mapping[str, bytes]:

@@ -64,7 +64,7 @@ class _Audit:
         from memorize.consolidate.spend import Metered
 
         parts = self._parts
-        choice = parts.models.extractors.choose()
+        choice = parts.models.extractors.choose_anew()
         self.extractor = choice.name
         reader = parts.reader()
         sides = standing(reader, self._project, COMPARED_MAX)

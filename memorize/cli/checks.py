@@ -15,7 +15,7 @@ from memorize.agents import wired
 from memorize.bootstrap import App
 from memorize.cli.damage import known_line, loss_lines
 from memorize.clock import ago
-from memorize.consolidate.attempts import FAILURES_MAX
+from memorize.consolidate.attempts import FAILURES_MAX, Failing
 from memorize.counted import counted
 from memorize.daemon import life
 from memorize.errors import Problem
@@ -263,11 +263,19 @@ def _models(parts: App) -> Iterator[Check]:
         yield Check(OK, "extractor", f"{choice.name}: {choice.why}")
     if choice.model is not None and (notice := parts.models.meter.notice()) is not None:
         yield Check(WARN, "spend", notice, "wait, or raise calls_per_day or tokens_per_day in config.toml")
-    parked = parts.models.attempts.parked()
-    if parked:
-        said = f"{parked[0].kind} {parked[0].detail}".strip()
-        text = f"{len(parked)} windows failed {FAILURES_MAX} times and are not tried any more; the last one: {said}"
+    attempts = parts.models.attempts
+    if failing := attempts.failing():
+        when = ago(failing[0].at_ms, parts.clock.wall_ms())
+        text = f"{counted(len(failing), 'window')} could not be read; the last try, {when}: {_said(failing[0])}"
+        yield Check(WARN, "model", text, "nothing, it is tried again at a later boundary; or now: memorize consolidate")
+    if parked := attempts.parked():
+        many = counted(len(parked), "window")
+        text = f"{many} failed {FAILURES_MAX} times, not tried any more; the last one: {_said(parked[0])}"
         yield Check(WARN, "parked", text, "memorize consolidate --retry-parked")
+
+
+def _said(one: Failing) -> str:
+    return f"{one.kind} {one.detail}".strip()
 
 
 def _config(parts: App) -> Iterator[Check]:

@@ -36,7 +36,7 @@ def command(wait: bool, directory: str | None, dry_run: bool, again: bool, retry
         _show(parts, parts.windows_again(project) if again else parts.windows_of(project), as_json)
         return
     retried = parts.models.attempts.retry_parked() if retry_parked else 0
-    choice = parts.models.extractors.choose()
+    choice = parts.models.extractors.choose_anew()
     extractor = choice.name
     done = Report()
     if again:
@@ -81,7 +81,7 @@ def _nothing(done: Report) -> str:
 def _show(parts: App, found: list[Window], as_json: bool) -> None:
     from memorize.consolidate.worker import estimate
 
-    choice = parts.models.extractors.choose()
+    choice = parts.models.extractors.choose_anew()
     asked = choice.model is not None
     terms = parts.office.terms(by_hand=True)
     items: list[dict[str, Any]] = []

@@ -10,6 +10,8 @@ from memorize.agents import write
 from memorize.bootstrap import App
 from memorize.config import Config
 from memorize.consolidate.login import Choice, Extractors
+from memorize.consolidate.port import OF_THE_SERVICE
+from memorize.counted import counted
 
 
 def switch(parts: App, name: str | None, *, dry_run: bool = False) -> tuple[Config, Choice]:
@@ -46,8 +48,8 @@ def line(choice: Choice, config: Config) -> str:
     return f"{config.extractor}: {choice.why}"
 
 
-def status(parts: App) -> dict[str, Any]:
-    """Return what status tells of it, without starting a program where something is known already."""
+def status(parts: App, project: str) -> dict[str, Any]:
+    """Return what status tells of it in a project, without starting a program where something is known already."""
     models = parts.models
     choice = models.extractors.choose(stale=True)
     used = models.meter.today()
@@ -60,12 +62,21 @@ def status(parts: App) -> dict[str, Any]:
         "tokens_per_day": parts.config.tokens_per_day,
         "stopped": models.meter.notice() if choice.model is not None else None,
         "parked": len(models.attempts.parked()),
+        "failed": _failed(parts, project),
     }
+
+
+def _failed(parts: App, project: str) -> dict[str, Any] | None:
+    """Return the last failure that is still to be made good and concerns the project; what the service did, does."""
+    for one in parts.models.attempts.failing():
+        if one.project == project or one.kind in OF_THE_SERVICE:
+            return {"kind": one.kind, "detail": one.detail, "at_ms": one.at_ms}
+    return None
 
 
 def words(facts: Mapping[str, Any]) -> str:
     """Return the same in words, for one line."""
-    parked = f", {facts['parked']} windows parked: memorize doctor" if facts["parked"] else ""
+    parked = f", {counted(facts['parked'], 'window')} parked: memorize doctor" if facts["parked"] else ""
     if facts["stopped"]:
         return f"{facts['extractor']}: {facts['stopped']}{parked}"
     if facts["extractor"] in ("claude", "codex", "url"):

@@ -114,7 +114,7 @@ def _estimate(parts: App, found: list[Window]) -> _Done:
     from memorize.consolidate.worker import estimate
 
     lines = sum(len(window.lines) for window in found)
-    choice, terms = parts.models.extractors.choose(), parts.office.terms(by_hand=True)
+    choice, terms = parts.models.extractors.choose_anew(), parts.office.terms(by_hand=True)
     if choice.model is None:
         return _Done("", len(found), lines)
     guesses = [estimate(window, parts.office.desk, choice.name, terms) for window in found]

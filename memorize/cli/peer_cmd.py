@@ -10,6 +10,7 @@ import click
 from memorize import config as settings
 from memorize.bootstrap import App
 from memorize.cli.console import app, confirm, json_option, listing, say, tell
+from memorize.cli.rows import padded
 from memorize.counted import counted
 from memorize.errors import NotPaired
 
@@ -161,7 +162,7 @@ def list_(as_json: bool) -> None:
     for one in items:
         state = one["state"] or "the daemon is not running"
         why = f": {one['reason']}" if one["reason"] else ""
-        say(f"{one['fingerprint'][:12]}  {one['name']:20} {state}{why}  {', '.join(one['addresses'][:2])}")
+        say(f"{one['fingerprint'][:12]}  {padded(one['name'], 20)} {state}{why}  {', '.join(one['addresses'][:2])}")
     if not items:
         say('no device is paired: "memorize peer pair"')
     port = f"on, port {parts.config.peers_port}" if parts.config.peers_listen == "on" else "off"

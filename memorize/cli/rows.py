@@ -45,6 +45,12 @@ def named(group: Group) -> str:
     return f"{group.id.hex()[:6]}: {one_line(group.text)}"
 
 
+def padded(text: str, columns: int) -> str:
+    """Return the text cut or filled up to that many columns."""
+    text = fit(text, columns)
+    return text + " " * (columns - columns_of(text))
+
+
 def as_line(row: Row, others: Collection[bytes] = (), columns: int = WIDTH_MAX) -> str:
     """Return kind letter, short id and text on one line, with marks for what is pinned, disputed or not live."""
     marks = [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from memorize.cli.console import app, here_option, json_option, listing, say
+from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.model import OBSERVED_SHELL
 from memorize.recall.plain import one_line
@@ -127,7 +128,7 @@ def _lines(found: Sequence[Listed], root: str, now: int) -> list[str]:
     for one in found:
         row = one.session
         lines.append(
-            f"{row.session[:8]:8}  {row.agent:8} {one_line(row.branch) or '-':20} {ago(row.last, now):>12}  "
+            f"{row.session[:8]:8}  {row.agent:8} {padded(one_line(row.branch) or '-', 20)} {ago(row.last, now):>12}  "
             f"{one.state:6} {row.observations:5} observed"
         )
         lines += [f"          {text}" for text in (_where(one, root), _what(one, now), _ran(one, now)) if text]

@@ -13,6 +13,7 @@ from memorize.agents import wired
 from memorize.bootstrap import App
 from memorize.cli import extracting
 from memorize.cli.console import app, document, here_option, json_option, say
+from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.counted import counted
 from memorize.daemon import life
@@ -37,7 +38,7 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
     counts = parts.reader().counts(place.project)
     waiting = parts.open_sessions()
     running = life.look(parts.home)
-    model = extracting.status(parts)
+    model = extracting.status(parts, place.project)
     return {
         "project": {"key": place.project, "name": place.name, "path": place.root},
         "memories": counts.memories,
@@ -110,7 +111,6 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     seen = f"{counted(facts['observations'], 'observation')}, {last}"
     wired = " · ".join(f"{_title(one['agent'])} {_said(one)}" for one in facts["capture"])
     waiting = facts["consolidate"]
-    run = f"last run {ago(waiting['last_ms'], now)}" if waiting["last_ms"] else "has not run yet"
     rules = f"{counted(facts['rules'], 'rule')}, {facts['disputed']} disputed"
     if facts["review"]:
         rules += f"; {facts['review']} for you to review: memorize review"
@@ -118,13 +118,21 @@ def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     up = (
         f"running for {daemon['since_s']} s, {daemon['memory_kib'] // 1024} MiB" if daemon else "on demand, not running"
     )
+    waits = f"{counted(waiting['observations'], 'observation')} waiting; {_run_words(waiting, now)}"
     return [
-        f"{name:11} {counted(facts['memories'], 'memory')} ({rules}), {seen}",
+        f"{padded(name, 11)} {counted(facts['memories'], 'memory')} ({rules}), {seen}",
         f"capture     {wired or 'no agent is wired: memorize setup'}",
-        f"consolidate {counted(waiting['observations'], 'observation')} waiting; {run}; {extracting.words(waiting)}",
+        f"consolidate {waits}; {extracting.words(waiting)}",
         f"sync        {_sync_words(facts['sync'], now)}",
         f"daemon      {up} · log {_mb(facts['log_bytes'])}, index {_mb(facts['index_bytes'])} · {facts['home']}",
     ]
+
+
+def _run_words(facts: dict[str, Any], now: int) -> str:
+    failed = facts["failed"]
+    if failed and failed["at_ms"] > facts["last_ms"]:
+        return f"last try {ago(failed['at_ms'], now)} failed: {failed['detail'] or failed['kind']}"
+    return f"last run {ago(facts['last_ms'], now)}" if facts["last_ms"] else "has not run yet"
 
 
 def _title(agent: str) -> str:

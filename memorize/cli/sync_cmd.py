@@ -11,6 +11,7 @@ import click
 
 from memorize.bootstrap.syncing import Progress, Round, Syncing
 from memorize.cli.console import app, confirm, document, json_option, progress, say, tell
+from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.counted import counted
 from memorize.errors import NotSynced, UnknownTarget
@@ -221,9 +222,8 @@ def _device(one: Device, own: str, retired: frozenset[bytes]) -> dict[str, Any]:
 def _device_line(device: dict[str, Any], now: int) -> str:
     when = "this device" if device["here"] else f"last heard {ago(min(device['last_ms'], now), now)}"
     when = f"retired, {when}" if device["retired"] else when
-    return (
-        f"device {device['id'][:8]}  {device['name'] or 'unnamed':20} {counted(device['events'], 'event'):>14}  {when}"
-    )
+    name = padded(device["name"] or "unnamed", 20)
+    return f"device {device['id'][:8]}  {name} {counted(device['events'], 'event'):>14}  {when}"
 
 
 def _label(item: dict[str, Any]) -> str:

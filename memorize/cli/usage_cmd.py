@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from memorize.cli.console import app, document, json_option, say
+from memorize.cli.rows import padded
 from memorize.consolidate.spend import Line, Meter, Used, total
 from memorize.index.lifetimes import Lifetime, lifetimes
 
@@ -43,11 +44,13 @@ def command(days: int, lives: bool, as_json: bool) -> None:
             }
         )
         return
+    if lines:
+        say(_row("day", "project", "purpose", "by", ("calls", "failed", "in", "out", "USD")))
     for line in lines:
         name = names.get(line.project) or line.project[:8] or "-"
-        say(f"{line.day}  {name:20} {line.purpose:8} {line.extractor:7} {_words(line.used)}")
+        say(_row(line.day, name, line.purpose, line.extractor, _words(line.used)))
     if lines:
-        say(f"{'together':10}  {'':20} {'':8} {'':7} {_words(total(lines))}")
+        say(_row("together", "", "", "", _words(total(lines))))
     _say_today(meter)
 
 
@@ -75,10 +78,16 @@ def _spent(used: Used) -> dict[str, Any]:
     }
 
 
-def _words(used: Used) -> str:
-    failed = f", {used.failed} failed" if used.failed else ""
-    cost = "cost not told" if used.cost_usd_micro is None else f"{used.cost_usd_micro / 1_000_000:.4f} USD"
-    return f"{used.calls:4} calls{failed}, {used.tokens_in:9,} tokens in, {used.tokens_out:7,} out, {cost}"
+def _row(day: str, project: str, purpose: str, by: str, spent: tuple[str, str, str, str, str]) -> str:
+    calls, failed, tokens_in, tokens_out, cost = spent
+    where = f"{day:10}  {padded(project, 14)}  {purpose:7} {by:6}"
+    return f"{where} {calls:>5} {failed:>6} {tokens_in:>8} {tokens_out:>7} {cost:>7}"
+
+
+def _words(used: Used) -> tuple[str, str, str, str, str]:
+    """Return calls, failed ones, tokens in and out, and cost, "-" where it was not told."""
+    cost = "-" if used.cost_usd_micro is None else f"{used.cost_usd_micro / 1_000_000:.4f}"
+    return str(used.calls), str(used.failed), f"{used.tokens_in:,}", f"{used.tokens_out:,}", cost
 
 
 def _show_lives(found: list[Lifetime], as_json: bool) -> None:

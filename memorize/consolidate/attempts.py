@@ -22,8 +22,8 @@ _ALL: Final = ""
 Due = Literal["go", "wait", "parked"]
 
 
-class Parked(NamedTuple):
-    """A window that failed too often: its lane, its project's key, and how it failed last (``at_ms``: wall ms)."""
+class Failing(NamedTuple):
+    """A window that failed: its lane, its project's key, how often, and how it failed last (``at_ms``: wall ms)."""
 
     lane: str
     project: str
@@ -129,15 +129,19 @@ class Attempts:
             with self._file.writing() as connection:
                 connection.executemany("delete from windows where key = ?", [(key,) for key in gone])
 
-    def parked(self) -> list[Parked]:
+    def parked(self) -> list[Failing]:
         """Return the windows that are not tried any more, the latest first."""
-        sql = (
-            "select lane, project, failures, kind, detail, at_ms from windows where failures >= ?"
-            " order by at_ms desc, key"
-        )
+        return [one for one in self._failing() if one.failures >= FAILURES_MAX]
+
+    def failing(self) -> list[Failing]:
+        """Return the windows that failed and will be tried again, the latest first."""
+        return [one for one in self._failing() if one.failures < FAILURES_MAX]
+
+    def _failing(self) -> list[Failing]:
+        sql = "select lane, project, failures, kind, detail, at_ms from windows order by at_ms desc, key"
         with self._file.reading() as connection:
-            rows = connection.execute(sql, (FAILURES_MAX,)).fetchall() if connection is not None else []
-        return [Parked(*row) for row in rows]
+            rows = connection.execute(sql).fetchall() if connection is not None else []
+        return [Failing(*row) for row in rows]
 
     def retry_parked(self) -> int:
         """Let everything be tried again; return how many windows were parked."""

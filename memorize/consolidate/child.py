@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import IO, Any, Final, NamedTuple
 from uuid import uuid4
 
 from memorize.consolidate.port import ModelFailed
+from memorize.environment import own
 
 OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 GUARD: Final = "MEMORIZE_GUARD"
@@ -29,14 +29,6 @@ GUARD: Final = "MEMORIZE_GUARD"
 _MARK: Final = "MEMORIZE_CALL"
 _GRACE_S: Final = 0.5
 _PAUSES_S: Final = (0.005, 0.01, 0.02, 0.04)
-# What an agent that runs around us, a debugger or git leaves behind for its own children: none of it is meant for
-# this one. The person's own settings (proxies, certificates, logins, any provider's key) stay.
-_FOREIGN: Final = re.compile(
-    r"CLAUDECODE|CLAUDE_(?:PROJECT_DIR|PID|ENV_FILE|PLUGIN_\w+|EFFORT|CODE_(?:SESSION_ID|ENTRYPOINT|SSE_PORT|CHILD_\w+))"
-    r"|AI_AGENT|CODEX_(?:SANDBOX\w*|THREAD_ID|INTERNAL_\w+|CI)|GEMINI_(?:SESSION_ID|PROJECT_DIR|CWD|CLI)|COPILOT_\w+"
-    r"|CURSOR_\w+|NODE_OPTIONS|VSCODE_\w+|GIT_\w+|PYTHON\w+|MAX_THINKING_TOKENS"
-    r"|OLDPWD|PWD|MEMORIZE_CALL"
-)
 
 
 class Done(NamedTuple):
@@ -62,8 +54,7 @@ def failure(program: str, error: OSError) -> ModelFailed:
 
 def environment(environ: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a child: the person's, without what other programs left in it, and with the guard."""
-    kept = {name: value for name, value in environ.items() if not _FOREIGN.fullmatch(name)}
-    return {**kept, **extra, GUARD: "1"}
+    return {**own(environ), **extra, GUARD: "1"}
 
 
 @contextlib.contextmanager

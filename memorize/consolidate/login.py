@@ -103,6 +103,11 @@ class Extractors:
             return Choice("wait", None, self._lack(last))
         return Choice("rules", None, "no agent is logged in on this machine")
 
+    def choose_anew(self) -> Choice:
+        """Return the same for a person who waits for it: who has logged in need not wait for an old "no" to pass."""
+        choice = self.choose()
+        return choice if choice.model is not None else self.choose(fresh=True)
+
     @property
     def switched_on(self) -> bool:
         """Whether setup allowed ``auto`` to use a model."""

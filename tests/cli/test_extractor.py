@@ -115,6 +115,27 @@ def test_a_dry_run_tells_and_writes_nothing(person: Person, calls: Path) -> None
     assert sorted(person.home.root.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("project", "kind", "told"), [("here", "garbled", True), ("other", "garbled", False), ("other", "exit", True)]
+)
+def test_a_try_that_failed_is_told_with_its_reason_until_it_is_made_good(
+    person: Person, calls: Path, project: str, kind: str, told: bool
+) -> None:
+    claude(calls, True)
+    extractor(person)
+    key = person.gets("status")["project"]["key"] if project == "here" else "other"
+    attempts = Attempts(MeterFile(person.home.meter), SystemClock())
+    attempts.failed(b"w", "claude s p", key, kind, "로그인이 풀림")
+    assert ("failed: 로그인이 풀림" in person.types("status").out) == told
+    assert (person.gets("status")["consolidate"]["failed"] is not None) == told
+    [check] = [one for one in checks(person) if one["name"] == "model"]
+    assert "1 window could not be read" in check["text"]
+    assert "로그인이 풀림" in check["text"]
+    attempts.succeeded(b"w", "claude s p")
+    assert "failed" not in person.types("status").out
+    assert not [one for one in checks(person) if one["name"] == "model"]
+
+
 def test_status_says_when_the_cap_stopped_it_and_doctor_lists_what_is_parked(person: Person, calls: Path) -> None:
     claude(calls, True)
     extractor(person)
@@ -126,7 +147,7 @@ def test_status_says_when_the_cap_stopped_it_and_doctor_lists_what_is_parked(per
         Attempts(file, SystemClock()).failed(b"w", "claude s p", "p", "garbled", "읽을 수 없음")
     shown = person.types("status").out
     assert "claude: the cap of 1 model calls a day is reached; it goes on tomorrow" in shown
-    assert "1 windows parked" in shown
+    assert "1 window parked" in shown
     found = {one["name"]: one for one in checks(person)}
     assert found["spend"]["level"] == "warn"
     assert found["parked"]["do"] == "memorize consolidate --retry-parked"

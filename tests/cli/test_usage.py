@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memorize.cli.rows import columns_of
 from memorize.clock import SystemClock
 from memorize.consolidate.meter import MeterFile
 from memorize.consolidate.port import ModelFailed, Reply
@@ -38,10 +39,14 @@ def test_calls_are_shown_by_day_project_and_purpose(person: Person) -> None:
     assert found["items"][0]["cost_usd"] == 0.003
     assert found["items"][1]["cost_usd"] is None
     assert found["sum"] == {"calls": 3, "failed": 1, "tokens_in": 2_100, "tokens_out": 100, "cost_usd": 0.003}
-    shown = person.types("usage").out
-    assert "0.0030 USD" in shown
-    assert "1 failed" in shown
-    assert person.project.name in shown
+    head, *rows = person.types("usage").out.splitlines()
+    assert head.split() == ["day", "project", "purpose", "by", "calls", "failed", "in", "out", "USD"]
+    assert [row.split()[-5:] for row in rows[:-1]] == [
+        ["2", "0", "2,000", "100", "0.0030"],
+        ["1", "1", "100", "0", "-"],
+        ["3", "1", "2,100", "100", "0.0030"],
+    ]
+    assert {columns_of(line) for line in (head, *rows[:-1])} == {80}
 
 
 def test_a_cap_that_is_reached_is_told(person: Person) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memorize.cli.rows import columns_of, fit
+from memorize.cli.rows import columns_of, fit, padded
 from memorize.counted import counted
 from tests.cli.kit import Person
 
@@ -56,6 +56,11 @@ def test_a_list_fits_the_columns_and_has_a_date(person: Person, monkeypatch: pyt
 @pytest.mark.parametrize(("text", "columns", "cut"), [("가나다라", 8, "가나다라"), ("가나다라", 7, "가나다…")])
 def test_wide_characters_take_two_columns(text: str, columns: int, cut: str) -> None:
     assert fit(text, columns) == cut
+
+
+@pytest.mark.parametrize("text", ["", "가", "가나다라", "e\u0301clair", "long enough to be cut"])
+def test_a_cell_takes_the_columns_that_it_has(text: str) -> None:
+    assert columns_of(padded(text, 7)) == 7
 
 
 def test_a_project_that_is_not_there_is_refused(person: Person) -> None:

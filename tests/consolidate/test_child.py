@@ -126,12 +126,13 @@ def test_the_environment_is_the_persons_without_what_other_programs_left_in_it()
         "CLAUDE_CONFIG_DIR": "c",
         "CODEX_HOME": "d",
         "MY_KEY": "k",
+        "MEMORIZE_HOME": "m",
     }
     person |= {"ANTHROPIC_API_KEY": "a", "CLAUDE_CODE_OAUTH_TOKEN": "t", "CLAUDE_CODE_USE_BEDROCK": "1"}
     left = dict.fromkeys(
         "CLAUDECODE CLAUDE_PROJECT_DIR CLAUDE_CODE_SESSION_ID CLAUDE_CODE_ENTRYPOINT CLAUDE_ENV_FILE "
         "CLAUDE_PLUGIN_ROOT AI_AGENT CODEX_SANDBOX CODEX_THREAD_ID GEMINI_SESSION_ID NODE_OPTIONS GIT_DIR PYTHONPATH "
-        "MEMORIZE_CALL".split(),
+        "CLAUDE_CODE_MESSAGING_TOKEN CLAUDE_CODE_SESSION_ATTENDED CODEX_SESSION_ID MEMORIZE_CALL".split(),
         "x",
     )
     made = child.environment({**person, **left}, {"EXTRA": "e"})

@@ -130,6 +130,20 @@ def test_a_login_that_comes_later_is_found_within_an_hour(machine: Machine) -> N
     assert machine.chooses().name == "claude"
 
 
+def test_who_waits_for_it_finds_a_login_that_has_just_come(machine: Machine) -> None:
+    machine.has("claude", False)
+    extractors = machine.extractors()
+    extractors.switch_on()
+    assert extractors.choose_anew().name == "rules"
+    machine.has("claude", True)
+    assert extractors.choose().name == "rules"
+    assert extractors.choose_anew().name == "claude"
+    assert extractors.choose().name == "claude"
+    asked = machine.calls
+    assert extractors.choose_anew().name == "claude"
+    assert machine.calls == asked, "what is remembered of a login is enough"
+
+
 def test_a_lost_login_makes_windows_wait_once_a_model_has_answered(machine: Machine) -> None:
     machine.has("claude", True)
     machine.extractors().switch_on()

@@ -286,7 +286,7 @@ def test_a_window_waits_1_2_4_8_boundaries_and_is_parked_after_five_failures(
     assert failed.due(b"w", ONE) == "parked"
     assert failed.due(b"w", ONE, by_hand=True) == "parked"
     [parked] = failed.parked()
-    assert parked == attempts.Parked(ONE, "p", 5, kind, "까닭", NOON)
+    assert parked == attempts.Failing(ONE, "p", 5, kind, "까닭", NOON)
 
 
 def test_what_is_parked_is_tried_again_when_asked_to(path: Path, clock: Hand) -> None:

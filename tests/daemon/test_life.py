@@ -207,26 +207,23 @@ def test_whoever_starts_a_daemon_meets_the_end_of_its_output_at_once(place: Plac
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc to look into a process")
 @pytest.mark.parametrize("by", ["hook", "program"])
-def test_a_daemon_keeps_nothing_of_the_agent_that_started_it(
+def test_a_daemon_keeps_the_persons_logins_and_nothing_of_the_agent_that_started_it(
     place: Place, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (
-        "ANTHROPIC_API_KEY",
-        "CLAUDE_CODE_SESSION_ID",
-        "CODEX_SESSION_ID",
-        "AWS_SECRET_ACCESS_KEY",
-        "PYTHONPATH",
-    ):
-        monkeypatch.setenv(name, "/secret-of-the-agent")
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    for name in ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GIT_DIR", "PYTHONPATH"):
+        monkeypatch.setenv(name, "/of-the-agent")
+    # Consolidation asks the agents' programs, which need all of these.
+    theirs = ("LC_ALL", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "MY_KEY")
+    for name in theirs:
+        monkeypatch.setenv(name, "C.UTF-8")
     if by == "hook":
         place.woken_by(lambda: place.hook("SessionStart", "s", source="startup"))
     else:
         life.start(place.home)
     process = Path("/proc") / str(place.running().pid)
     environ = (process / "environ").read_bytes()
-    assert b"secret-of-the-agent" not in environ
-    assert b"LC_ALL=C.UTF-8" in environ
+    assert b"of-the-agent" not in environ
+    assert all(f"{name}=C.UTF-8".encode() in environ for name in theirs)
     assert b"MEMORIZE_HOME=" in environ
     assert (process / "cwd").readlink() == Path("/")
     assert {str((process / "fd" / str(number)).readlink()) for number in range(3)} == {"/dev/null"}

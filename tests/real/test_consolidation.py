@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from tests.counts import FULL
-from tests.real.kit import Machine, shell
+from tests.real.kit import PATIENCE_S, Machine, shell
 
 PROMPT = "환불 흐름을 정리해 줘. We will keep refunds idempotent because a retry double-charged a customer."
 READS = "You read the record of a work session"
@@ -57,3 +58,15 @@ def test_a_session_is_read_once_by_the_logged_in_agent_and_its_own_run_captures_
     again = machine.gets("consolidate", "--wait")
     assert (again["windows"], again["calls"]) == (0, 0)
     assert len(machine.asked(READS)) == 1
+
+
+def test_it_is_read_by_itself_behind_the_end_with_the_login_that_the_session_had(machine: Machine) -> None:
+    machine.memorize("setup")
+    machine.plays("claude", PROMPT, [{"call": shell("claude", "make refunds")}, {"say": "정리했습니다."}], OTHERS)
+    deadline = time.monotonic() + PATIENCE_S
+    while not (shown := machine.gets("list")["items"]):
+        assert time.monotonic() < deadline, machine.gets("doctor")
+        time.sleep(0.2)
+    assert [item["text"] for item in shown] == [MEMORY]
+    assert len(machine.asked(READS)) == 1
+    assert len(machine.events("session.opened")) == 1
