@@ -53,6 +53,7 @@ class Round(NamedTuple):
     ``settled``: nothing is left to do with it. ``reason``: why not. ``sent`` and ``received`` count events, ``files``
     the packs read; ``pending``, ``refused``: packs that are not taken in; ``foreign``: those of somebody else's store.
     ``waiting``: writers whose events this device may hand on for another one later. ``notes``: files and reasons.
+    ``mended``: packs of this device that were spoilt in the folder and are replaced.
     ``set``: the set digest of this device after it.
     """
 
@@ -70,6 +71,7 @@ class Round(NamedTuple):
     notes: tuple[str, ...] = ()
     at_ms: int = 0
     set: str = ""
+    mended: int = 0
 
 
 class Syncing:
@@ -136,11 +138,13 @@ class Syncing:
         *,
         by_hand: bool = False,
         asks: bool = False,
+        check: bool = False,
         wait_s: float = WAIT_S,
     ) -> list[Round]:
         """Do a round with each target, one after the other; a failure of one is told in its round and stops no other.
 
-        ``by_hand``: a person waits. ``asks``: and sits at a terminal, where ssh may ask something.
+        ``by_hand``: a person waits. ``asks``: and sits at a terminal, where ssh may ask something. ``check``: read all
+        own packs again.
 
         Raises Busy when another process syncs for so long, and what keeps this device from syncing at all.
         """
@@ -149,8 +153,9 @@ class Syncing:
         with Lock(self._store.home.locks / "sync", wait_s):
             self._store.reader()  # takes in what waits in the spool
             self._store.greet()
-            for _ in range(_PASSES):
-                done = [self._round(target, told, by_hand=by_hand, asks=asks) for target in places]
+            for turn in range(_PASSES):
+                once = check and not turn
+                done = [self._round(one, told, by_hand=by_hand, asks=asks, check=once) for one in places]
                 held = self._held()
                 sums |= {one.target: _sum(sums.get(one.target), one)._replace(set=held) for one in done}
                 self._note(list(sums.values()))
@@ -170,11 +175,11 @@ class Syncing:
     def _held(self) -> str:
         return self._store.reader(drain=False).digest()[0]
 
-    def _round(self, target: Target, progress: Progress, *, by_hand: bool, asks: bool) -> Round:
+    def _round(self, target: Target, progress: Progress, *, by_hand: bool, asks: bool, check: bool) -> Round:
         now = self._store.clock.wall_ms()
         try:
             if target.kind == FOLDER:
-                report = self._sync_folder(target, progress, by_hand=by_hand)
+                report = self._sync_folder(target, progress, by_hand=by_hand, check=check)
                 holding = self._store.holding
                 known = {replica.hex() for replica, _ in holding.spans().values()}
                 done = _of_folder(target, report, keeping.keyring(self._store).stores, known, now)
@@ -183,7 +188,7 @@ class Syncing:
         except Problem as problem:
             return Round(target, settled=False, reason=f"{problem} ({problem.remedy()})", at_ms=now)
 
-    def _sync_folder(self, target: Target, progress: Progress, *, by_hand: bool) -> FolderReport:
+    def _sync_folder(self, target: Target, progress: Progress, *, by_hand: bool, check: bool) -> FolderReport:
         store = self._store
         ring = keeping.keyring(store)
         view = store.reader(drain=False)
@@ -199,6 +204,7 @@ class Syncing:
                 erased=view.erased(),
                 retired=self.retired(),
                 by_hand=by_hand,
+                check=check,
                 progress=lambda done, total: progress(target.label, done, total),
             )
         finally:
@@ -300,6 +306,7 @@ def _of_folder(
         notes=tuple(f"{path}: {state}{f', {why}' if why else ''}" for path, state, why in ours),
         foreign=sum(one not in ours and owner_of(one[0]) not in known for one in report.reasons),
         at_ms=now,
+        mended=report.published.mended,
     )
 
 
@@ -307,7 +314,7 @@ def _sum(before: Round | None, now: Round) -> Round:
     """Return two passes of one round as one: how it stands after the second, and what both moved."""
     if before is None:
         return now
-    names = ("sent", "received", "files", "bad")
+    names = ("sent", "received", "files", "bad", "mended")
     return now._replace(**{name: getattr(before, name) + getattr(now, name) for name in names})
 
 

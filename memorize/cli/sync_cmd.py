@@ -26,9 +26,12 @@ _DIGITS_MIN = 6
 
 @click.group(invoke_without_command=True)
 @click.option("--only", metavar="WHERE", help="Only this folder or address, of those that were added.")
+@click.option(
+    "--check", is_flag=True, help="Also read every pack of this device again, and replace those that are spoilt."
+)
 @json_option
 @click.pass_context
-def command(context: click.Context, only: str | None, as_json: bool) -> None:
+def command(context: click.Context, only: str | None, check: bool, as_json: bool) -> None:
     """Do one full round now: take in what other devices wrote, hand out what this one did.
 
     Without any daemon, and as often as you like: what is there already is not carried again. Add a place to sync with
@@ -47,7 +50,7 @@ def command(context: click.Context, only: str | None, as_json: bool) -> None:
         if not chosen:
             raise UnknownTarget(what=only)
     with _bar(quiet=as_json) as told:
-        done = syncing.rounds(chosen, told, by_hand=True, asks=sys.stdin.isatty())
+        done = syncing.rounds(chosen, told, by_hand=True, asks=sys.stdin.isatty(), check=check)
     if done:
         parts.refresh_briefs(force=False)
     pair = parts.reader().digest()
@@ -197,7 +200,7 @@ def state_of(one: dict[str, Any]) -> str:
 
 def _known(target: dict[str, Any], last: Any) -> dict[str, Any]:
     told = last if isinstance(last, dict) else {}
-    names = ("reason", "sent", "received", "pending", "refused", "bad", "foreign", "waiting", "at_ms", "set")
+    names = ("reason", "sent", "received", "pending", "refused", "bad", "foreign", "waiting", "at_ms", "set", "mended")
     notes = [str(one) for one in told.get("notes") or ()]
     return {**target, "settled": bool(told.get("settled")), **{name: told.get(name) for name in names}, "notes": notes}
 
@@ -235,13 +238,20 @@ def _last(item: dict[str, Any], now: int) -> str:
         return "no round yet: memorize sync"
     moved = f"sent {item['sent']}, received {item['received']}"
     state = "all taken in and handed out" if item["settled"] else item["reason"]
-    return f"{ago(item['at_ms'], now)}: {state} ({moved})"
+    spoilt = f"; {_spoilt(item['mended'])}" if item["mended"] else ""
+    return f"{ago(item['at_ms'], now)}: {state} ({moved}){spoilt}"
+
+
+def _spoilt(packs: int) -> str:
+    return f"{counted(packs, 'pack')} of this device had been spoilt there and handed out again: look at that disk"
 
 
 def _say_round(one: Round) -> None:
     files = f" from {counted(one.files, 'pack')}" if one.files else ""
     state = "done" if one.settled else "not done"
     say(f"{one.target.label}  sent {counted(one.sent, 'event')}, received {one.received}{files}: {state}")
+    if one.mended:
+        tell(f"    {_spoilt(one.mended)}")
     for note in one.notes[:_NOTES_SHOWN]:
         tell(f"    {note}")
     if one.foreign:

@@ -35,7 +35,7 @@ class Row(NamedTuple):
     everything that is in this own one, ``since`` when. ``soiled``: it may hold a body that is erased here, or one that
     nobody can read any more. ``missing``: scope keys that were not held. ``scopes``: all under which bodies in it are.
     ``loose``: ids of events in it that name no writer or no number, so that no run holds them. ``bare``: ids of those
-    in it without a body that were not erased here when it was read.
+    in it without a body that were not erased here when it was read. ``proved``: when its content was last looked at.
     """
 
     path: str
@@ -57,6 +57,7 @@ class Row(NamedTuple):
     scopes: tuple[bytes, ...] = ()
     loose: tuple[bytes, ...] = ()
     bare: tuple[bytes, ...] = ()
+    proved: int = 0
 
 
 class Facts(NamedTuple):

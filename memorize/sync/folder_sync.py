@@ -14,8 +14,9 @@ from memorize.clock import Clock
 from memorize.sync.catalog import TAKEN, Catalog, Row
 from memorize.sync.folder import Folder, Listing
 from memorize.sync.packfile import BAD, NEWER, OTHER, PENDING, UNKNOWN_KEY, Scope
-from memorize.sync.plan import PACE, Pace, is_of, owner_of, selves_of, to_examine
+from memorize.sync.plan import PACE, Pace, is_of, owner_of, pending_again, selves_of, to_examine, to_prove
 from memorize.sync.port import Envelope, Holding, Received
+from memorize.sync.proving import is_as_made, spoilt
 from memorize.sync.publish import Publisher, Seal, Tally
 from memorize.sync.ring import STORE, Keyring, Wrapped, adopt, wrapped_from, wrapped_row
 from memorize.sync.taking import Taken, Taker, reasons
@@ -106,6 +107,7 @@ def sync_folder(
     erased: Collection[bytes] = (),
     retired: Collection[bytes] = (),
     by_hand: bool = False,
+    check: bool = False,
     progress: Progress | None = None,
     pace: Pace = PACE,
     random: Callable[[int], bytes] = os.urandom,
@@ -114,8 +116,9 @@ def sync_folder(
 
     ``erased``: ids of events that are erased here. ``retired``: replicas of devices that never come back, whose packs
     others may remove. ``by_hand``: a person waits: look at everything again, and hand out for others without waiting
-    for their turn. ``progress`` is told (done, total): bytes read, then events published. Raises what ``holding``
-    raises (Busy, CannotWrite, CannotRead) and CannotWrite for the catalog; never because of what is in the folder.
+    for their turn. ``check``: read every own pack again, not only those whose time has come. ``progress`` is told
+    (done, total): bytes read, then events published. Raises what ``holding`` raises (Busy, CannotWrite, CannotRead)
+    and CannotWrite for the catalog; never because of what is in the folder.
     """
     _see_time(catalog, clock.wall_ms(), pace)
     try:
@@ -131,6 +134,7 @@ def sync_folder(
     catalog.facts = catalog.facts._replace(place=place)
     turn = _Round(holding, keys, folder, catalog, replica, pace, erased, by_hand, progress or _silent)
     turn.read(listing)
+    turn.prove(listing, everything=check)
     paused, tally, waiting = turn.write(retired, random)
     catalog.flush()
     return _report(
@@ -237,6 +241,21 @@ class _Round:
         if taken.received.new or taken.received.bodies:
             self._catalog.flush()
 
+    def prove(self, listing: Listing, *, everything: bool) -> None:
+        """Look whether own packs are as they were made; one that cannot be had just now is looked at next time."""
+        observed = self._catalog.facts.observed
+        rows = self._catalog.rows
+        for entry in to_prove(listing.entries, rows, self._selves, observed, self._pace, everything=everything):
+            row = rows[entry.path]._replace(proved=observed)
+            try:
+                sound = is_as_made(entry.path, self._folder.read(entry.path))
+            except FileNotFoundError:
+                self.present.discard(entry.path)
+                continue
+            except OSError:
+                sound = True
+            self._catalog.put(row if sound else pending_again(spoilt(row, row), 0, observed, self._pace))
+
     # -- writing --------------------------------------------------------------------------------------------------
 
     def write(self, retired: Collection[bytes], random: Callable[[int], bytes]) -> tuple[str, Tally, int]:
@@ -262,6 +281,7 @@ class _Round:
             if total:
                 tally = tally.plus(publisher.publish(runs, ids, lambda done: self._progress(min(done, total), total)))
             tally = tally.plus(publisher.cleanse(self._erased, self._keys.ring.scope_secret))
+            tally = tally.plus(publisher.mend())
             tally = tally.plus(publisher.merge())
             tally = tally.plus(publisher.tidy(retired))
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from memorize.sync.catalog import TAKEN, Row
@@ -24,7 +25,8 @@ class Pace(NamedTuple):
 
     ``fan``: so many packs of a level make one of the next. ``caps``: size of a pack of a level. ``fresh``: above these
     sizes a pack of new events starts at level 1 or 2, as it is merged less often. ``step``: between two devices that
-    could both relay. ``kept``: superseded packs beyond this number don't wait.
+    could both relay. ``kept``: superseded packs beyond this number don't wait. ``proof``: so often an own pack is read
+    again to see that it is as it was made; at most ``proof_bytes`` of them in a round, and at least one.
     """
 
     fan: tuple[int, ...] = (64, 24, 30)
@@ -38,6 +40,8 @@ class Pace(NamedTuple):
     again_max: int = 6 * 3600 * 1000
     # A round that comes after a longer pause counts as much: time that nobody saw go by ages nothing.
     pause: int = 6 * 3600 * 1000
+    proof: int = 7 * 24 * 3600 * 1000
+    proof_bytes: int = 16 * MIB
 
 
 PACE: Final = Pace()
@@ -104,6 +108,29 @@ def to_examine(
         return row.due <= observed and not row.missing and not _inside(row.runs, held)
 
     return sorted(filter(wanted, entries), key=lambda entry: (-(level_of(entry.path) % KEYS_LEVEL), entry.path))
+
+
+def to_prove(
+    entries: Iterable[Entry],
+    rows: Mapping[str, Row],
+    selves: Collection[str],
+    observed: int,
+    pace: Pace,
+    *,
+    everything: bool,
+) -> list[Entry]:
+    """Return the own packs that are to be read again now, those first that were not looked at for longest.
+
+    Nobody else can mend them, and a disk that turned a bit tells nobody. None is fetched from elsewhere for it.
+    """
+    own = [entry for entry in entries if owner_of(entry.path) in selves and not entry.stub and entry.path in rows]
+    whole = [entry for entry in own if rows[entry.path].state == TAKEN and rows[entry.path].size == entry.size]
+    whole.sort(key=lambda entry: (rows[entry.path].proved, entry.path))
+    if everything:
+        return whole
+    due = [entry for entry in whole if observed - rows[entry.path].proved >= pace.proof]
+    sums = accumulate(entry.size for entry in due)
+    return [entry for entry, size in zip(due, sums, strict=True) if size <= pace.proof_bytes or entry is due[0]]
 
 
 def back_off(tries: int, pace: Pace) -> int:

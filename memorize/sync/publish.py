@@ -12,7 +12,7 @@ from memorize.sync.chains import Link, Run, link_of
 from memorize.sync.folder import Folder
 from memorize.sync.intervals import Intervals
 from memorize.sync.pack import Builder, Sealed
-from memorize.sync.packfile import SALT_BYTES, Scope
+from memorize.sync.packfile import BAD, SALT_BYTES, Scope
 from memorize.sync.plan import (
     KEYS_LEVEL,
     Pace,
@@ -50,13 +50,17 @@ class Seal(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What was done: packs and events published for the first time, bytes written, packs merged, files deleted."""
+    """What was done: packs and events published for the first time, bytes written, packs merged, files deleted.
+
+    ``mended``: own packs that were spoilt in the folder, and are replaced.
+    """
 
     packs: int = 0
     events: int = 0
     size: int = 0
     merged: int = 0
     deleted: int = 0
+    mended: int = 0
 
     def plus(self, other: Tally) -> Tally:
         """Return both together."""
@@ -286,7 +290,15 @@ class Publisher:
 
     def told(self) -> bool:
         """Tell whether the folder holds a pack with keys of this replica."""
-        return any(level_of(path) == KEYS_LEVEL for path in self._own())
+        return any(level_of(path) == KEYS_LEVEL and row.state == TAKEN for path, row in self._own().items())
+
+    def mend(self) -> Tally:
+        """Delete own packs that are not as they were made, once other own ones hold all that was in them."""
+        tally = Tally()
+        for row in [row for row in self._own_ever().values() if row.state == BAD and (row.runs or row.loose)]:
+            if self._is_inside(row, [other for other in self._own_ever().values() if not other.soiled]):
+                tally = tally.plus(self._delete(row)._replace(mended=1))
+        return tally
 
     def tidy(self, retired: Collection[bytes]) -> Tally:
         """Delete superseded own packs whose time has come, and packs of retired devices that others carry whole."""
@@ -340,6 +352,7 @@ class Publisher:
         number = self._catalog.next_number()
         row = Row(path, len(sealed.data), TAKEN, number, "", False, store, key[0], sealed.events, sealed.runs)
         row = row._replace(scopes=tuple(sorted(builder.scopes)), loose=tuple(builder.loose))
+        row = row._replace(proved=self._catalog.facts.observed)  # it was read when it was made
         self._present.add(path)
         self._catalog.put(row)
         self._catalog.flush()

@@ -17,6 +17,7 @@ from memorize.sync.pack import Pack, decode
 from memorize.sync.packfile import BAD, NEWER, OTHER, PENDING, UNKNOWN_KEY, BadPack, probe
 from memorize.sync.plan import Pace, owner_of, pending_again
 from memorize.sync.port import Holding, Received
+from memorize.sync.proving import is_as_made, spoilt
 
 _BATCH_EVENTS: Final = 2_000
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -81,12 +82,13 @@ class Taker:
         before = self._catalog.rows.get(entry.path)
         row = self._blank(entry, before)
         try:
-            taken = self._read(entry, row)
+            taken = self._read(entry, row, before)
         except FileNotFoundError:
             return None
         tries = before.tries + 1 if before is not None and before.size == entry.size else 0
         if taken.row.state != TAKEN or not self._whole(taken.row):
             taken = taken._replace(row=pending_again(taken.row, tries, self._catalog.facts.observed, self._pace))
+        taken = taken._replace(row=taken.row._replace(proved=self._catalog.facts.observed))
         self._catalog.put(taken.row)
         self._note_runs(taken.row)
         return taken
@@ -96,7 +98,7 @@ class Taker:
         row = Row(entry.path, entry.size, PENDING, number, stub=entry.stub)
         return row if before is None else row._replace(covered=before.covered, since=before.since, soiled=before.soiled)
 
-    def _read(self, entry: Entry, row: Row) -> Taken:
+    def _read(self, entry: Entry, row: Row, before: Row | None) -> Taken:
         if entry.size > PACK_BYTES_MAX:
             return Taken(row._replace(state=BAD, why="it is larger than any pack"), Received())
         if entry.stub and not self._by_hand:
@@ -109,13 +111,15 @@ class Taker:
             return Taken(row._replace(why=error.strerror or str(error)), Received())
         found = probe(data)
         row = row._replace(state=found.state, why=found.why, store=found.store, key=found.key)
+        # One that this replica could have made is looked at: it may hold what is to be taken out of it.
+        own = owner_of(entry.path) in self._selves
         try:
             pack = decode(data, self._find, self._scope_secret)
         except BadPack as error:
-            return Taken(row._replace(state=error.state, why=str(error)), Received())
+            row = row._replace(state=error.state, why=str(error))
+            lost = own and before is not None and bool(before.runs or before.loose) and not is_as_made(row.path, data)
+            return Taken(spoilt(row, before) if lost and before is not None else row, Received())
         row = row._replace(events=pack.events)
-        # One that this replica could have made is looked at: it may hold what is to be taken out of it.
-        own = owner_of(entry.path) in self._selves
         if not own and not pack.stripped and self._known(pack.runs, pack.events):
             return Taken(row._replace(state=TAKEN, why="", runs=pack.runs), Received(known=pack.events), pack.wrapped)
         return self._receive(pack, row)

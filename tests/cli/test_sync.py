@@ -327,3 +327,23 @@ def test_what_must_be_asked_is_not_done_where_nobody_can_be_asked(devices: Devic
     assert said.code == 46
     assert "--yes" in said.err
     assert devices.at("a").gets("log", "--kind", "device.retired")["items"] == []
+
+
+def test_a_pack_that_a_disk_spoilt_is_handed_out_again_by_whoever_made_it(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    devices.rounds("a")
+    (path,) = [path for path in devices.files() if path.suffix == ".mzp"]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    said = devices.at("b").types("sync")
+    assert said.code == 42
+    assert "damaged" in said.err
+    said = devices.at("a").types("sync", "--check")
+    assert said.code == 0, said
+    assert "1 pack of this device had been spoilt" in said.err
+    assert "had been spoilt" in devices.at("a").types("sync", "status").out
+    assert [one.code for one in devices.rounds("b", "a")] == [0, 0]
+    assert len(devices.digests("a", "b")) == 1
+    assert "had been spoilt" not in devices.at("a").types("sync", "status").out
