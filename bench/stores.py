@@ -211,7 +211,7 @@ class Filler:
         if not blind:
             self.app.ingest()
         self._ingester = Ingester(
-            self.app.home, self.app.files, self.clock, self.app.identity, self.app.normalise, self._projection
+            self.app.home, self.app.files, self.clock, self.app.identity, self.app.intake.normalise, self._projection
         )
         place = self.app.place(str(project))
         self._seen = self.app.intake.projects(place)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Final, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, cast
 
-from memorize.agents.base import Agent
 from memorize.errors import UnknownAgent
+
+if TYPE_CHECKING:
+    from memorize.agents.base import Agent
 
 _MODULES: Final = {
     "claude": "memorize.agents.claude",
     "codex": "memorize.agents.codex",
 }
+# Their names for a person.
+TITLES: Final = MappingProxyType({"claude": "Claude Code", "codex": "Codex"})
 _ALIASES: Final = {"claude-code": "claude"}
 
 

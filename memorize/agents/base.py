@@ -140,11 +140,6 @@ class Agent(Protocol):
         """The name in the hook line and in every event."""
         ...
 
-    @property
-    def title(self) -> str:
-        """The name for people."""
-        ...
-
     def detect(self, environ: Mapping[str, str], user: Path) -> Found:
         """Look for the agent; ``user`` is the person's home directory."""
         ...

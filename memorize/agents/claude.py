@@ -14,7 +14,6 @@ from memorize.log.spool import Unreadable
 from memorize.model import Capture, Draft
 
 name: Final = "claude"
-title: Final = "Claude Code"
 
 _SHELL: Final = "Bash"
 _EDITORS: Final = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})

@@ -16,7 +16,6 @@ from memorize.model import Capture, Draft
 from memorize.recall.words import Shell
 
 name: Final = "codex"
-title: Final = "Codex"
 
 _SHELL: Final = "Bash"
 _PATCH: Final = "apply_patch"

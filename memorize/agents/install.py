@@ -19,7 +19,8 @@ from memorize.agents.edit import Inserted
 from memorize.agents.hookfiles import put_hook_files, remove_hook_files
 from memorize.agents.hookline import hook_line, quoted
 from memorize.agents.receipt import Record
-from memorize.agents.write import created_folders, make_private, read, replace, try_hook
+from memorize.agents.trial import try_hook
+from memorize.agents.write import created_folders, make_private, read, replace
 from memorize.counted import counted
 from memorize.errors import CannotRead, CannotWrite, Problem
 from memorize.paths import Home
@@ -81,7 +82,7 @@ def plan(
             problems.append(problem)
             continue
         notes.extend(_notes(agent, here, path, edits[-1], records, project))
-    restart = [known.agent(one.agent).title for one in edits if one.edit.changes]
+    restart = [known.TITLES[one.agent] for one in edits if one.edit.changes]
     if restart:
         notes.insert(0, f"Restart {' and '.join(restart)}: a session that runs now knows nothing of its new hooks.")
     notes.extend(

@@ -9,15 +9,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from memorize import config as settings
-from memorize import limits, model, reading
-from memorize.agents import briefing
-from memorize.bootstrap.erasing import Erasing
-from memorize.bootstrap.store import TITLES, Store
+from memorize import limits, model
+from memorize.agents import TITLES
+from memorize.bootstrap.store import Store
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
-from memorize.consolidate.windows import Window, windows
 from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, Problem, ShortId
-from memorize.index import briefs, groups, schema, unclaimed
+from memorize.index import groups, schema, unclaimed
 from memorize.index.gitconfig import personal_files
 from memorize.index.groups import Group
 from memorize.index.place import Place
@@ -29,15 +27,17 @@ from memorize.log.lock import Lock
 from memorize.log.segments import read_event
 from memorize.model import Context, Event
 from memorize.paths import Home, state_root
-from memorize.recall import live
 from memorize.recall import search as finding
-from memorize.recall.context import Situation, build_context
 from memorize.recall.rank import Weights
 
+# What a verb that only reads does without is loaded where it is asked for.
 if TYPE_CHECKING:
     from memorize.bootstrap.desk import Office
+    from memorize.bootstrap.erasing import Erasing
     from memorize.bootstrap.models import Models
     from memorize.consolidate import worker
+    from memorize.consolidate.windows import Window
+    from memorize.recall.context import Situation
 
 # One round of the daemon takes in this many files, so that boundaries behind a large backlog are not late.
 WORK_FILES_MAX: Final = 2_048
@@ -72,9 +72,15 @@ class App(Store):
         self.catch_up = True  # look for sessions that ended while nobody looked
         self._looked: tuple[tuple[int, int], int] | None = None  # file of the index, last event looked at
         self._stale = True
-        self.erasing = Erasing(self)
-        self.after_ingest, self.after_sync = self.erasing.after_ingest, self.erasing.again
+        self.after_ingest, self.after_sync = lambda: self.erasing.after_ingest(), lambda: self.erasing.again()
         self.packs_clean = self._packs_clean
+
+    @cached_property
+    def erasing(self) -> Erasing:
+        """This device's part in erasures."""
+        from memorize.bootstrap.erasing import Erasing
+
+        return Erasing(self)
 
     def again(self) -> App:
         """Return the same parts once more, for another thread: what is open belongs to the thread that opened it."""
@@ -143,17 +149,22 @@ class App(Store):
         delivered: frozenset[bytes] = frozenset(),
     ) -> Context:
         """Return what a session that starts at this place is told; without a session, its brief."""
+        from memorize.recall.context import Situation
+
         view = reader or self.reader()
         key, now = self.known_as(place, view), self.clock.wall_ms()
         beside: tuple[str, ...] = ()
         if session:
-            from memorize.bootstrap import watching  # with its tables of commands, of no use to most verbs
+            from memorize.bootstrap import watching  # with its tables of commands
+            from memorize.recall import live
 
             beside = live.also_here(watching.around_session(self, view, key, place, now, without=session), now)
         situation = Situation(key, place.name, session, place.branch, live=beside, delivered=delivered)
         return self._context(view, situation)
 
     def _context(self, view: Reader, situation: Situation) -> Context:
+        from memorize.recall.context import build_context
+
         query, zone = Query(view.connection, view.observation_text), self.clock.zone_minutes()
         files = query.recent_files(query.family(situation.project), _FILES)
         known = situation._replace(files=files, titles=TITLES, zone_minutes=zone)
@@ -164,7 +175,10 @@ class App(Store):
 
         With ``force`` off, nothing is done while the state is the one that was rendered last.
         """
-        from memorize.bootstrap import watching  # see ``context``
+        from memorize.agents import briefing
+        from memorize.bootstrap import watching
+        from memorize.index import briefs
+        from memorize.recall.context import Situation
 
         view = self.reader(drain=drain)
         mark = briefs.state_mark(view.connection)
@@ -197,6 +211,9 @@ class App(Store):
         self, sessions: Collection[tuple[str, str]] | None = None, *, all_devices: bool = False
     ) -> list[Window]:
         """Return the windows that no accepted claim covers, of these (agent, session) pairs or of all."""
+        from memorize import reading
+        from memorize.consolidate.windows import windows
+
         found: list[Window] = []
         for one in self.open_sessions(sessions, all_devices=all_devices):
             spots = unclaimed.unclaimed(self.reader(drain=False).connection, one.session)
@@ -247,6 +264,8 @@ class App(Store):
 
     def windows_again(self, project: str | None) -> list[Window]:
         """Return the windows that rules have closed, to be read once more by a model."""
+        from memorize.consolidate.windows import Window
+
         reader = self.reader()
         family = reader.family(project) if project is not None else ()
         found = []

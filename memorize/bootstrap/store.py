@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from memorize import agents
-from memorize.bootstrap.intake import Intake
+from memorize.bootstrap.resting import is_at_rest, spool_is_empty
 from memorize.clock import Clock
 from memorize.config import Config
 from memorize.errors import (
@@ -25,26 +23,22 @@ from memorize.errors import (
 )
 from memorize.index.damage import BUSY_S, is_damage
 from memorize.index.place import Place, Places
-from memorize.index.projector import Projector
 from memorize.index.query import Query
 from memorize.index.read import Reader
-from memorize.index.rebuild import rebuild
 from memorize.log.files import RealFiles
 from memorize.log.identity import Identity, load_or_renew, peek
-from memorize.log.ingest import Ingester, IngestReport
 from memorize.log.lock import Lock
-from memorize.log.receive import in_batches
-from memorize.log.recovery import IndexAhead
 from memorize.log.spool import put_batch
-from memorize.log.syncfolders import syncing_tool
 from memorize.model import Draft, Envelope, Received
 from memorize.paths import Home
 
+# What writes is loaded when there is something to write: most verbs find the log and the index at rest.
 if TYPE_CHECKING:
+    from memorize.bootstrap.intake import Intake
+    from memorize.index.projector import Projector
+    from memorize.log.ingest import Ingester, IngestReport
     from memorize.sync.holding import StoreHolding
 
-# The agents' names for a person.
-TITLES: Final = MappingProxyType({name: agents.agent(name).title for name in agents.names()})
 _TRIES: Final = 3
 # So long a reader waits for whoever ingests; it is at work on what the reader wants to see.
 _DRAIN_S: Final = 1.0
@@ -75,21 +69,42 @@ class Store:
         self.packs_clean: Callable[[], bool] = lambda: True  # whether no own pack holds a body that is erased
         self._busy_s = BUSY_S if patience_s is None else patience_s
         self._as_it_lies = patience_s is not None
-        self.projector = Projector(home.index, self._busy_s)
-        self.intake = Intake(self.place, self.device, lambda: self.reader(drain=False), lambda: self.between())
-        self.normalise = self.intake.normalise
-        self.recent = self.intake.recent
         self._readers: list[Reader] = []
         self._pause_until = 0
         self._hindrance: Problem | None = None
+
+    # -- what writes ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def intake(self) -> Intake:
+        """What makes drafts of captures."""
+        from memorize.bootstrap.intake import Intake
+
+        return Intake(self.place, self.device, lambda: self.reader(drain=False), lambda: self.between())
+
+    @cached_property
+    def projector(self) -> Projector:
+        """The write side of the index."""
+        from memorize.index.projector import Projector
+
+        return Projector(self.home.index, self._busy_s)
+
+    @cached_property
+    def _ingester(self) -> Ingester:
+        from memorize.log.ingest import Ingester
+
+        return Ingester(self.home, self.files, self.clock, self.identity, self.intake.normalise, self.projector)
 
     # -- identity and place ---------------------------------------------------------------------------------------
 
     @cached_property
     def identity(self) -> Identity:
         """Store, device and replica of this state directory; made at the first use. Raises SyncedHome."""
-        if not self.home.identity.exists() and (tool := syncing_tool(self.home.root)) is not None:
-            raise SyncedHome(path=self.home.root, tool=tool)
+        if not self.home.identity.exists():
+            from memorize.log.syncfolders import syncing_tool  # asked once in the life of a state directory
+
+            if (tool := syncing_tool(self.home.root)) is not None:
+                raise SyncedHome(path=self.home.root, tool=tool)
         return load_or_renew(self.home, self.files, self.clock)
 
     def renamed(self, identity: Identity) -> None:
@@ -156,6 +171,8 @@ class Store:
                 try:
                     return work()
                 except Exception as error:
+                    from memorize.log.recovery import IndexAhead
+
                     if not isinstance(error, IndexAhead) and not is_damage(error):
                         raise
                     self.rebuild(wait_s)
@@ -178,6 +195,8 @@ class Store:
         Nobody is kept from writing while the next batch is waited for. Raises Busy, CannotRead, CannotWrite; what was
         taken in by then stays, and all of it may be given again.
         """
+        from memorize.log.receive import in_batches
+
         total = Received()
         for batch in in_batches(envelopes):
             total = total.plus(self._mending(partial(self._ingester.receive, batch, wait_s), wait_s))
@@ -190,10 +209,6 @@ class Store:
         from memorize.sync.holding import StoreHolding  # only exchange asks for it
 
         return StoreHolding(self.home, self.files, lambda: self.reader(drain=False).connection, self.receive)
-
-    @cached_property
-    def _ingester(self) -> Ingester:
-        return Ingester(self.home, self.files, self.clock, self.identity, self.normalise, self.projector)
 
     def put(self, drafts: Sequence[Draft], *, strict: bool = False) -> bytes:
         """Put drafts into the spool as one batch and return its nonce. From then on they are kept.
@@ -232,6 +247,8 @@ class Store:
     def rebuild(self, wait_s: float = 5.0, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew from the log and swap it in; return the number of events."""
         with Lock(self.home.locks / "rebuild", wait_s):
+            from memorize.index.rebuild import rebuild
+
             self.close()
             return rebuild(self.home, self.clock, progress)
 
@@ -243,7 +260,8 @@ class Store:
 
     def close(self) -> None:
         """Close what is open. Everything opens again when it is needed."""
-        self.projector.close()
+        if "projector" in self.__dict__:
+            self.projector.close()
         while self._readers:
             self._readers.pop().close()
 
@@ -254,11 +272,25 @@ class Store:
 
         When that cannot be done now, the index is read as it is. Raises IndexDamaged, Busy, CannotWrite.
         """
-        if drain:
+        if drain and not self._at_rest():
             self._drain()
         if not self._readers:
             self._readers.append(Reader.open(self.home, self._busy_s, as_it_lies=self._as_it_lies))
         return self._readers[0]
+
+    def _at_rest(self) -> bool:
+        """Tell whether an ingester would find nothing to do; what hinders the look is left to it."""
+        kept = len(self._readers)
+        try:
+            if spool_is_empty(self.home, self.files):
+                view = self.reader(drain=False)
+                if is_at_rest(self.home, self.files, view, self.identity.replica):
+                    return True
+        except (Problem, OSError):
+            pass
+        while len(self._readers) > kept:  # it may have been opened so that it does not see what is written now
+            self._readers.pop().close()
+        return False
 
     def _drain(self) -> None:
         if self.clock.monotonic_ns() < self._pause_until:

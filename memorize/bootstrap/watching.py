@@ -7,9 +7,9 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from memorize import limits
-from memorize.agents import shell
+from memorize.agents import TITLES, shell
 from memorize.agents.base import Intent
-from memorize.bootstrap.store import TITLES, Store
+from memorize.bootstrap.store import Store
 from memorize.index import briefs, commands, working
 from memorize.index.devices import devices
 from memorize.index.place import Place

@@ -94,7 +94,7 @@ def _say(parts: App, plan: Plan, told: list[str], dry_run: bool, extractor: str)
         say(f"{'note':12} {note}")
     for name, count in plan.transcripts.items():
         if count:
-            say(f"{'history':12} {counted(count, 'old session')} of {agents.agent(name).title} on this machine")
+            say(f"{'history':12} {counted(count, 'old session')} of {agents.TITLES[name]} on this machine")
     if not any(plan.transcripts.values()):
         say(f"{'history':12} no old sessions on this machine")
     say(f"{'extractor':12} {extractor}")
@@ -106,7 +106,7 @@ def _say(parts: App, plan: Plan, told: list[str], dry_run: bool, extractor: str)
 
 def _say_edits(plan: Plan, dry_run: bool) -> None:
     for one in plan.found:
-        say(f"{agents.agent(one.agent).title:12} {_where(one)}")
+        say(f"{agents.TITLES[one.agent]:12} {_where(one)}")
     for planned in plan.edits:
         state = counted(len(planned.inserted.commands), "hook") if planned.edit.changes else "is up to date"
         say(f"{'would write' if dry_run and planned.edit.changes else 'settings':12} {planned.path}: {state}")

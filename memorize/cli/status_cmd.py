@@ -136,7 +136,7 @@ def _run_words(facts: dict[str, Any], now: int) -> str:
 
 
 def _title(agent: str) -> str:
-    return agents.agent(agent).title if agent in agents.names() else agent or "unknown"
+    return agents.TITLES.get(agent, agent or "unknown")
 
 
 def _said(one: dict[str, Any]) -> str:

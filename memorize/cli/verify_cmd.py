@@ -25,7 +25,7 @@ def command(deep: bool, repair: bool, as_json: bool) -> None:
         deep=deep,
         repair=repair,
         offsets=parts.indexed(),
-        normalise=parts.normalise,
+        normalise=parts.intake.normalise,
         now_ms=parts.clock.wall_ms(),
     )
     if repair:

@@ -9,8 +9,7 @@ import click
 
 from memorize import __version__
 from memorize.cli.console import document, json_option, say
-from memorize.fold.state import FOLD_VERSION
-from memorize.limits import FORMAT
+from memorize.limits import FOLD_VERSION, FORMAT
 
 
 @click.command()

@@ -188,7 +188,7 @@ class Answerer:
             return take(self.app.files, f"{self.app.home.spool}/new", found)
         except FileNotFoundError:
             # The ingester was quicker.
-            return self.app.recent.get(found.nonce)
+            return self.app.intake.recent.get(found.nonce)
 
     def _answer(self, capture: Capture) -> Answer:
         if is_before_tool(capture.event):

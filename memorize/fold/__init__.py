@@ -17,7 +17,6 @@ from memorize.fold.projects import roots
 from memorize.fold.reading import group_key
 from memorize.fold.state import (
     ERASED,
-    FOLD_VERSION,
     LIVE,
     RETRACTED,
     SHADOWED,
@@ -30,6 +29,7 @@ from memorize.fold.state import (
     row_hash,
     rows,
 )
+from memorize.limits import FOLD_VERSION
 from memorize.model import Event
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 from blake3 import blake3
 
-# Raise it whenever the same events may give other rows; digests of different versions are never compared.
-FOLD_VERSION: Final = 2
+from memorize.limits import FOLD_VERSION
 
 LIVE: Final = "live"
 SUPERSEDED: Final = "superseded"

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from memorize.index.closure import pack, unpack
+from memorize.index.packing import pack, unpack
 from memorize.model import REVIEW
 
 _NO_IDS: Final = pack(())

@@ -7,30 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-import msgpack
-from blake3 import blake3
-
 from memorize.fold import capture_key, keys
-from memorize.index.rows import FOLDABLE, Inserted, malformed, number8
+from memorize.index.packing import chunks, key_number, number8, pack, unpack
+from memorize.index.rows import FOLDABLE, Inserted, malformed
 from memorize.model import ERASE_REQUESTED, Event, Header, Stored
 
-_CHUNK: Final = 400
 _EVENT: Final = (
     "select e.n, e.lamport, e.id, e.kind, e.nonce, e.ordinal, e.writer, e.seq, e.wall, e.person, e.held, e.malformed,"
     " f.header, f.payload from events e left join foldable f on f.n = e.n where "
 )
-_pack: Any = msgpack.Packer(unicode_errors="surrogatepass").pack
-
-
-def unpack(raw: bytes) -> Any:
-    """Return what ``pack`` packed."""
-    return msgpack.unpackb(raw, strict_map_key=False, unicode_errors="surrogatepass")
-
-
-def pack(value: object) -> bytes:
-    """Return a list of ids or a payload as bytes, for a column."""
-    packed: bytes = _pack(value)
-    return packed
 
 
 def insert(connection: sqlite3.Connection, events: Mapping[int, Event]) -> dict[int, frozenset[bytes]]:
@@ -92,13 +77,6 @@ def drawn_in(
             if connection.execute("select 1 from named_by_erasures where id = ?", (identity,)).fetchone():
                 found[n] = stored.event
     return found
-
-
-def key_number(key: bytes) -> int:
-    """Return the number under which a key is stored."""
-    if key[:1] == b"i" and len(key) == 33:
-        return int.from_bytes(key[1:8], "big")
-    return int.from_bytes(blake3(key).digest(7), "big")
 
 
 def connected(
@@ -197,9 +175,3 @@ def _event(row: Sequence[Any]) -> Event:
         writer=writer, seq=seq, lamport=lamport, kind=kind, nonce=nonce, ordinal=ordinal, wall=wall, person=person
     )
     return Event(identity, header, {} if is_held else None, bool(is_malformed))
-
-
-def chunks(numbers: Sequence[int]) -> Iterator[str]:
-    """Return SQL lists of at most so many numbers; numbers of ours, so they need no quoting."""
-    for start in range(0, len(numbers), _CHUNK):
-        yield ",".join(map(str, numbers[start : start + _CHUNK]))

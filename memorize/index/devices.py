@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from memorize.index.rows import number8
+from memorize.index.packing import number8
 from memorize.model import DEVICE_HELLO, DEVICE_RETIRED, Event, Payload
 
 

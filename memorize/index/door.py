@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from memorize.fold import reading
 from memorize.index import closure
-from memorize.index.rows import number8
+from memorize.index.packing import chunks, key_number, number8
 from memorize.model import ERASE_REQUESTED, INDELIBLE, Event
 
 _KNOWN = """
@@ -21,7 +21,7 @@ def bodies(connection: sqlite3.Connection, ids: Collection[bytes]) -> Mapping[by
     """Return id -> whether its body is held, or erased, of those of the events that are known."""
     wanted = set(ids)
     found: dict[bytes, bool] = {}
-    for chunk in closure.chunks(sorted({number8(identity) for identity in wanted})):
+    for chunk in chunks(sorted({number8(identity) for identity in wanted})):
         rows = connection.execute(_KNOWN % chunk)
         found.update((identity, bool(settled)) for identity, settled in rows if identity in wanted)
     return found
@@ -41,7 +41,7 @@ def refused(connection: sqlite3.Connection, events: Sequence[Event]) -> frozense
 def _is_named(connection: sqlite3.Connection, event: Event) -> bool:
     if not connection.execute("select 1 from named_by_erasures where id = ?", (event.id,)).fetchone():
         return False
-    key = closure.key_number(b"i" + event.id)
+    key = key_number(b"i" + event.id)
     numbers = [n for (n,) in connection.execute("select n from links where key = ?", (key,))]
     for other in closure.load(connection, numbers).values():
         counts = other.header.kind == ERASE_REQUESTED and other.payload is not None and not other.malformed

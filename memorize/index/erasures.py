@@ -6,9 +6,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from memorize.index.closure import chunks, unpack
 from memorize.index.devices import Device, last_heard
-from memorize.index.rows import number8
+from memorize.index.packing import chunks, number8, unpack
 
 _PLACE: Final = """
 select e.n, e.id, e.kind, e.nonce, e.session, f.name, e.offset, e.length

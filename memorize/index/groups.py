@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from memorize.errors import AmbiguousId, UnknownMemory
-from memorize.fold import id_key
 from memorize.ids import ID_BYTES
-from memorize.index.closure import key_number, unpack
+from memorize.index.packing import key_number, unpack
 from memorize.model import MEMORY_PINNED, MEMORY_SUPERSEDED
 
 SHORT_MIN: Final = 4
@@ -136,7 +135,7 @@ def replaced(connection: sqlite3.Connection, members: tuple[bytes, ...]) -> tupl
         where l.key = ? and e.kind = ?"""
     while waiting:
         new = waiting.pop()
-        for (header,) in connection.execute(sql, (key_number(id_key(new)), MEMORY_SUPERSEDED)):
+        for (header,) in connection.execute(sql, (key_number(b"i" + new), MEMORY_SUPERSEDED)):
             deps = unpack(header)[7]
             for old in deps[1:] if deps and deps[0] == new else ():
                 if old not in found and old not in members and new in _heirs(connection, old):

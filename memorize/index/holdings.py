@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from memorize.ids import RANDOM_BYTES
-from memorize.index import closure, meta
-from memorize.index.rows import INT_MAX, number8
+from memorize.index import meta
+from memorize.index.packing import chunks, number8
+from memorize.index.rows import INT_MAX
 from memorize.index.sums import BUCKET_BITS
 from memorize.model import Key
 
@@ -194,7 +195,7 @@ def frames(connection: sqlite3.Connection, ids: Sequence[bytes]) -> list[Frame]:
     """Return the frames of these events as far as they are held, by (lamport, id)."""
     wanted_ids = set(ids)
     found: list[Frame] = []
-    for chunk in closure.chunks(sorted({number8(identity) for identity in wanted_ids})):
+    for chunk in chunks(sorted({number8(identity) for identity in wanted_ids})):
         rows = connection.execute(f"{_PLACE} e.id8 in ({chunk}) and {_COUNTS}")
         found += [Frame(*row) for row in rows if row[1] in wanted_ids]
     return sorted(found)

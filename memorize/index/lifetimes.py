@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgpack
 
-from memorize.index.rows import number8
+from memorize.index.packing import number8
 
 _DAY_MS: Final = 24 * 3600 * 1000
 _IN_MAX: Final = 500

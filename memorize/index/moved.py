@@ -10,7 +10,8 @@ import sqlite3
 from typing import Final
 
 from memorize import model
-from memorize.index import closure, gitfiles
+from memorize.index import gitfiles
+from memorize.index.packing import key_number
 from memorize.index.place import Place
 
 _MARKER: Final = "marker"
@@ -64,7 +65,7 @@ def _same_repository(place: Place, roots: set[str]) -> bool:
 
 def links_between(connection: sqlite3.Connection, one: str, other: str) -> list[bytes]:
     """Return the ids of the links that name both keys, those that were undone too."""
-    numbers = [closure.key_number(b"p" + key.encode("utf-8", "surrogatepass")) for key in (one, other)]
+    numbers = [key_number(b"p" + key.encode("utf-8", "surrogatepass")) for key in (one, other)]
     sql = """select e.id from links a join links b on b.n = a.n join events e on e.n = a.n
         where a.key = ? and b.key = ? and e.kind = ? order by e.lamport, e.id"""
     return [bytes(identity) for (identity,) in connection.execute(sql, (*numbers, model.PROJECT_LINKED))]

@@ -9,7 +9,8 @@ from itertools import chain
 from pathlib import Path
 
 from memorize.index import closure, door, erasures, meta, rows, schema, sums
-from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, held, malformed, number8
+from memorize.index.packing import chunks, number8, string
+from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, held, malformed
 from memorize.index.settle import settle
 from memorize.limits import LAMPORT_LEAP_MAX
 from memorize.model import Event, Stored
@@ -56,7 +57,7 @@ class Projector:
         wanted.discard(b"")
         found: dict[tuple[bytes, int], tuple[int, bytes]] = {}
         with self._open() as connection:
-            for chunk in closure.chunks(sorted({number8(nonce) for nonce in wanted})):
+            for chunk in chunks(sorted({number8(nonce) for nonce in wanted})):
                 sql = f"select nonce, ordinal, lamport, id from events where nonce8 in ({chunk})"
                 for nonce, ordinal, lamport, identity in connection.execute(sql):
                     order = (lamport, identity)
@@ -179,7 +180,7 @@ def _sort_out(
         if kept is not stored and not held(kept) and held(stored):
             once[stored.event.id] = stored
     known: dict[bytes, tuple[int, bool]] = {}
-    for chunk in closure.chunks(sorted({number8(identity) for identity in once})):
+    for chunk in chunks(sorted({number8(identity) for identity in once})):
         for n, identity, is_held in connection.execute(f"select n, id, held from events where id8 in ({chunk})"):
             if identity in once:
                 known[identity] = (n, bool(is_held))
@@ -208,7 +209,7 @@ def _put_body(connection: sqlite3.Connection, n: int, stored: Stored, file: int)
         " where n = ?",
         (
             file, stored.offset, stored.length, malformed(stored.event),
-            rows.string(payload, "session"), rows.string(payload, "project"), n,
+            string(payload, "session"), string(payload, "project"), n,
         ),
     )  # fmt: skip
     connection.execute("delete from foldable where n = ?", (n,))

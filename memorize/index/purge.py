@@ -18,8 +18,8 @@ from memorize import model
 from memorize.errors import CannotRead, IndexBusy
 from memorize.fold import keys
 from memorize.index import schema
-from memorize.index.closure import chunks, key_number
 from memorize.index.erasures import Spot
+from memorize.index.packing import chunks, key_number
 from memorize.index.projector import transaction
 from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, malformed
 from memorize.log.codec import Bad

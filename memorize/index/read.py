@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from memorize.errors import CannotRead
-from memorize.fold import finish
-from memorize.index import closure, meta, moved, schema
+from memorize.index import meta, moved, schema
+from memorize.index.packing import number8, pack, string
 from memorize.index.place import Place
-from memorize.index.rows import number8, string
 from memorize.log.codec import Bad
 from memorize.log.segments import read_event
 from memorize.model import Event
@@ -18,7 +17,7 @@ from memorize.paths import Home
 
 # What is shown of an observation, in this order; every kind has some of these.
 _TEXTS: Final = ("text", "path", "tool", "command", "subject", "diff", "output")
-_NO_IDS: Final = closure.pack(())
+_NO_IDS: Final = pack(())
 
 
 class Spot(NamedTuple):
@@ -131,6 +130,8 @@ class Reader:
 
     def digest(self) -> Digest:
         """Return both digests."""
+        from memorize.fold import finish  # only digests and unreadable events need the fold
+
         connection = self.connection
         with self._guard():
             count, total = meta.totals(connection, "set")
@@ -367,6 +368,8 @@ class Reader:
         try:
             return read_event(self._home.root / spot.file, spot.offset, spot.length)
         except (CannotRead, Bad):
+            from memorize.index import closure
+
             bare = closure.load(self.connection, [spot.n])[spot.n]
             return bare._replace(payload=None)
 

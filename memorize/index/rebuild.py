@@ -18,8 +18,8 @@ from memorize.clock import Clock
 from memorize.errors import CannotRead, CannotWrite, IndexDamaged, Problem
 from memorize.ids import RANDOM_BYTES
 from memorize.index import cited, closure, schema, sums
+from memorize.index.packing import number8
 from memorize.index.projector import add, put_files, transaction
-from memorize.index.rows import number8
 from memorize.index.settle import settle_closed
 from memorize.log import losses
 from memorize.log.chain_check import Gap

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from memorize import model
 from memorize.fold.state import SHADOWED
-from memorize.index.closure import chunks, unpack
 from memorize.index.groups import replaced
-from memorize.index.rows import number8
+from memorize.index.packing import chunks, number8, unpack
 
 # Why an event goes.
 NAMED: Final = "named"

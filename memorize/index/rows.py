@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from memorize import model
 from memorize.fold import reading
 from memorize.index import commands, meta, sums, working
+from memorize.index.packing import string
 from memorize.index.text import document
 from memorize.model import Event, Header, Stored
 
@@ -70,11 +71,6 @@ _DEVICE, _LAMPORT, _COUNT, _PROMPT, _PROMPT_LAMPORT, _COMPACTED, _ROOT = range(1
 _EMPTY_PAYLOAD: Final[Mapping[str, Any]] = {}
 
 
-def number8(identity: bytes) -> int:
-    """Return the first 7 bytes of an id or nonce as a number, which is what ``events`` is indexed by."""
-    return int.from_bytes(identity[:7].ljust(7, b"\0"), "big")
-
-
 def mapping(event: Event) -> Mapping[str, Any]:
     """Return the payload, empty when there is none that can be read."""
     payload = event.payload
@@ -90,14 +86,6 @@ def held(stored: Stored) -> bool:
     """Tell whether the body is there, readable or not."""
     event = stored.event
     return not stored.bare and (event.payload is not None or event.malformed or bool(event.header.scope_key))
-
-
-def string(payload: Mapping[str, Any], name: str) -> str:
-    """Return a text field that SQLite can hold, "" when it is absent or no text."""
-    value = payload.get(name)
-    if type(value) is not str:
-        return ""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 class Inserted(NamedTuple):

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from memorize.errors import CannotWrite, IndexMissing
-from memorize.fold import FOLD_VERSION
 from memorize.index.damage import BUSY_S as BUSY_S
 from memorize.index.damage import GuardedConnection
 from memorize.index.damage import guard as guard
+from memorize.limits import FOLD_VERSION
 
 # Raise it with every change of a table, or of what is written to one: an index of another version is built again.
 SCHEMA_VERSION: Final = 7

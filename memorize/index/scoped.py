@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from memorize.index.rows import number8
+from memorize.index.packing import number8
 
 
 def projects_of(connection: sqlite3.Connection, identities: Iterable[bytes]) -> list[str]:

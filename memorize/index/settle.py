@@ -12,7 +12,8 @@ from typing import Any, Final
 from memorize import model
 from memorize.fold import MemoryState, Shown, State, fold, row_hash, rows
 from memorize.index import cited, meta, sums
-from memorize.index.closure import chunks, connected, pack
+from memorize.index.closure import connected
+from memorize.index.packing import chunks, pack
 from memorize.index.text import document
 from memorize.limits import HALF_LIFE_DAYS
 from memorize.model import Event

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from memorize import model
-from memorize.index.closure import chunks, key_number, load
-from memorize.index.rows import number8, string
+from memorize.index.closure import load
+from memorize.index.packing import chunks, key_number, number8, string
 from memorize.model import Event
 
 _WORDS: Final = {

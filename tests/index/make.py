@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from memorize.index import closure, schema
+from memorize.index import packing, schema
 from memorize.index.projector import Projector
 from memorize.model import Event, Header, Stored
 
@@ -18,7 +18,7 @@ NOW = 1_796_000_000_000
 def readable(event: Event) -> Event:
     """Return the event as the log would give it back: a payload that cannot be stored makes it malformed."""
     try:
-        payload = None if event.payload is None else closure.unpack(closure.pack(event.payload))
+        payload = None if event.payload is None else packing.unpack(packing.pack(event.payload))
     except (TypeError, ValueError, OverflowError):
         return Event(event.id, event.header, None, True)
     return event._replace(payload=payload)
