@@ -78,13 +78,6 @@ class SyncedHome(Problem):
     hint = "set MEMORIZE_HOME to a local directory and keep that folder for other things"
 
 
-class Damaged(Problem):
-    """{count} damaged places were found in the log; every readable event is kept."""
-
-    exit = 22
-    hint = 'run "memorize verify --repair"; it deletes nothing'
-
-
 class CannotRead(Problem):
     """{path} cannot be read: {detail}. Nothing was changed."""
 

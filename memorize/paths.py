@@ -36,11 +36,6 @@ class Home:
         return self.hook / "memorize_hook.py"
 
     @property
-    def lean_program(self) -> Path:
-        """The child that answers a session start from the index when there is no daemon."""
-        return self.hook / "memorize_lean.py"
-
-    @property
     def briefs(self) -> Path:
         """The last rendered brief of each working directory."""
         return self.hook / "briefs"

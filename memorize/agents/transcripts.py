@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -91,10 +91,6 @@ class Record(NamedTuple):
 
     value: dict[str, Any]
     end: int
-
-
-# Reads whole lines of a file from a chunk that begins at an offset; an unfinished last line waits.
-Reading = Callable[[bytes, int], list[Line]]
 
 
 def records(chunk: bytes, start: int) -> Iterator[Record]:

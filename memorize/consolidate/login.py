@@ -25,7 +25,6 @@ from memorize.paths import Home
 
 RULES: Final = "rules"
 OFF: Final = "off"
-WAIT: Final = "wait"
 TITLES: Final[Mapping[str, str]] = {"claude": "Claude Code", "codex": "Codex CLI", "url": "the service"}
 _PROBE_S: Final = 10.0
 # A login seldom goes away by itself, and a call that fails for it is told at once; one that comes is found in an hour.

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 Purpose = Literal["extract", "judge", "audit"]
-PURPOSES: Final[tuple[Purpose, ...]] = ("extract", "judge", "audit")
 Kind = Literal[
     "timeout", "exit", "missing", "not-logged-in", "refused", "rate-limited", "empty", "garbled", "too-large"
 ]

@@ -7,7 +7,7 @@ model failed stays open; nothing falls through to the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from memorize.consolidate import answer as answers
@@ -22,7 +22,6 @@ from memorize.consolidate.windows import Found, Window, answer
 from memorize.ids import random_id
 from memorize.model import Draft
 
-Append = Callable[[Sequence[Draft]], object]
 # An empty answer of a model is an answer; one that holds none of the expected form is a failure of the window.
 GARBLED: Final = "garbled"
 

@@ -20,7 +20,6 @@ RETRACTED: Final = "retracted"
 SHADOWED: Final = "shadowed"
 ERASED: Final = "erased"
 # Of several that hold, the last one is the status.
-STATUSES: Final = (LIVE, SUPERSEDED, SHADOWED, RETRACTED, ERASED)
 
 # Wall times and expiries above this are cut to it: they are nonsense, and must fit a signed 64-bit column.
 MS_MAX: Final = 2**53

@@ -3,7 +3,7 @@
 SQLite's tokeniser knows neither identifiers nor languages without spaces, so both documents and queries pass through
 here first: NFC, lower case, identifiers in parts and as one word (``getUserById`` and ``get_user_by_id`` both give
 ``get user by id getuserbyid``), runs of Hangul, Han and Kana as overlapping pairs, so that a Korean noun is found
-whatever particle follows it. Stop words stay in documents (a phrase needs them) and are dropped from queries.
+whatever particle follows it. Stop words stay in documents, for queries of nothing else, and are dropped from others.
 """
 
 from __future__ import annotations
@@ -75,12 +75,6 @@ def query_units(text: str, *, prefix: bool = False) -> list[str]:
     """Return the terms as expressions of FTS5, to be joined with OR; with ``prefix`` also longer words match."""
     mark = "*" if prefix else ""
     return [f'"{term}"{mark}' for term in query_terms(text)]
-
-
-def phrase(text: str) -> str:
-    """Return one expression of FTS5 that finds the words of ``text`` side by side, "" when it has none."""
-    found = _TOKEN.findall(document(text))
-    return '"' + " ".join(found) + '"' if found else ""
 
 
 def _split(word: str) -> str:

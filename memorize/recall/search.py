@@ -37,11 +37,6 @@ class Hit(NamedTuple):
     row: Row
     score: Score
 
-    @property
-    def observation(self) -> bool:
-        """Whether this is something observed rather than a memory."""
-        return self.row.kind.startswith("observed.")
-
 
 class Results(NamedTuple):
     """The best hits and how many memories there are in what was searched."""

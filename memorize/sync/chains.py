@@ -6,7 +6,7 @@ space of one id. Nothing of a header is looked at but its place in the chain.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import msgpack
@@ -117,11 +117,3 @@ class Chains:
         while self._runs[at].low > run.low and at in self._forks:
             at = self._forks[at]
         return self._runs[at].low <= run.low
-
-
-def runs_of(links: Mapping[bytes, Link]) -> tuple[Run, ...]:
-    """Return the runs that events make (id -> place), by writer and number."""
-    chains = Chains()
-    for identity, link in sorted(links.items(), key=lambda item: (item[1].writer, item[1].seq, item[0])):
-        chains.add(identity, link)
-    return chains.runs()

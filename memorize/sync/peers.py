@@ -110,17 +110,6 @@ def with_peer(peers: Iterable[Peer], new: Peer) -> list[Peer]:
     return [*(peer for peer in peers if not same(peer)), new][-PEERS_MAX:]
 
 
-def met_at(peers: Iterable[Peer], certificate: bytes, addresses: Iterable[Address], name: str = "") -> list[Peer]:
-    """Return the list with what a device told of itself when it was met: newest addresses first."""
-    known = []
-    for peer in peers:
-        if peer.certificate == certificate:
-            merged = tuple(dict.fromkeys((*addresses, *peer.addresses)))[:ADDRESSES_MAX]
-            peer = peer._replace(addresses=merged, name=(name or peer.name)[:NAME_CHARS_MAX])
-        known.append(peer)
-    return known
-
-
 def named(peers: Iterable[Peer], text: str) -> Peer:
     """Return the device with this name, or whose fingerprint begins so. Raises UnknownPeer, AmbiguousPeer."""
     peers = tuple(peers)

@@ -27,9 +27,6 @@ class SetDigest(NamedTuple):
         return SetDigest(self.events + other.events, (self.total + other.total) % ID_SPACE)
 
 
-EMPTY: Final = SetDigest(0, 0)
-
-
 class Head(NamedTuple):
     """How far a writer's events are held without a gap or a twin: all of 1..``seq``, the last one being ``id``."""
 

@@ -39,12 +39,6 @@ class FolderWatch:
         """Tell whether the watcher still runs."""
         return self._observer is not None and bool(self._observer.is_alive())
 
-    def changed_since(self) -> bool:
-        """Tell whether anything happened since this was asked the last time."""
-        seen = self.changed.is_set()
-        self.changed.clear()
-        return seen
-
     def close(self) -> None:
         """Stop watching."""
         observer, self._observer = self._observer, None

@@ -130,7 +130,7 @@ def test_observations_are_found_when_asked_for_and_marked_as_such(paths):
     query = Query(base, numbers.__getitem__)
     assert texts(search(query, "lock", [HERE], now_ms=NOW).hits) == ["The lock file is committed."]
     found = search(query, "lock", [HERE], now_ms=NOW, include_observations=True).hits
-    assert (found[0].observation, found[0].row.kind, found[0].row.trust) == (False, "decision", "user")
+    assert (found[0].row.kind, found[0].row.trust) == ("decision", "user")
     assert {(hit.row.kind, hit.row.text, hit.row.trust, hit.row.branch) for hit in found[1:]} == {
         ("observed.prompt", "full text of observed.prompt", "user", "main"),
         ("observed.shell", "full text of observed.shell", "agent", "main"),

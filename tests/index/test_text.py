@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memorize.index.text import QUERY_TERMS_MAX, document, phrase, query_terms, query_units
+from memorize.index.text import QUERY_TERMS_MAX, document, query_terms, query_units
 
 
 class Table:
@@ -71,14 +71,6 @@ def test_an_identifier_is_found_by_its_parts_by_the_whole_and_in_other_spellings
     assert all_hit("In the handler getUserById is called twice", query)
 
 
-def test_the_whole_of_an_identifier_is_found_by_phrase() -> None:
-    table = Table("id of a user: get it by name", "calls getUserById(x)", "src/auth/token_store.py")
-    assert table.match(phrase("getUserById")) == [1]
-    assert table.match(phrase("auth/token_store.py")) == [2]
-    assert table.match(phrase("token_store")) == [2]
-    table.close()
-
-
 @pytest.mark.parametrize(
     ("text", "query"),
     [
@@ -114,19 +106,15 @@ def test_no_text_is_too_strange_and_composition_makes_no_difference(text: str) -
     made.encode()
     assert len(query_terms(text)) <= QUERY_TERMS_MAX
     table = Table(text)
-    for unit in (*query_units(text), *query_units(text, prefix=True), phrase(text)):
-        if unit:
-            table.match(unit)
+    for unit in (*query_units(text), *query_units(text, prefix=True)):
+        table.match(unit)
     table.close()
 
 
 @given(st.text(alphabet="aB1_- 가나é./", max_size=30))
 def test_a_query_finds_the_text_that_it_is(text: str) -> None:
-    terms = query_terms(text)
-    if terms:
+    if query_terms(text):
         assert all_hit(text, text)
-    else:
-        assert phrase(text) == ""
 
 
 @given(st.lists(st.from_regex(r"[a-z]{2,8}", fullmatch=True), min_size=2, max_size=4))
