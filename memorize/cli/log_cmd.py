@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from memorize.cli.console import app, here_option, json_option, listing, say
+from memorize.counted import counted
 from memorize.model import Event
 from memorize.recall.plain import one_line
 
@@ -48,7 +49,7 @@ def _telling(payload: Mapping[str, Any] | None) -> str:
         if isinstance(value, str) and value:
             return one_line(value)
     items = payload.get("items")
-    return f"{len(items)} memories" if isinstance(items, list) else ""
+    return counted(len(items), "memory") if isinstance(items, list) else ""
 
 
 def as_item(event: Event) -> dict[str, Any]:

@@ -38,10 +38,6 @@ _REPLACES_MAX: Final = 20
 _IMPORTANCE: Final = 5
 _CONFIDENCE: Final = 60
 _CONFIDENCE_OF_GUESSES: Final = 40
-# A memory with so much of its words in a line of a tool, and less than the second share in what the person or the
-# agent said, is the tool's, whatever it cites.
-_TAKEN_OVER: Final = 0.6
-_OWN_SHARE: Final = 0.35
 # What binds is a tool's also when the tool is ahead by so much.
 _AHEAD: Final = 0.3
 # Without sources: so much of its words must stand in some line.
@@ -315,7 +311,7 @@ class _Item:
         share = trust.overlap(text, own)
         theirs = max((trust.overlap(text, tool) for tool in tools), default=0.0)
         ahead = kind in trust.BINDING and theirs - share >= _AHEAD
-        if theirs >= _TAKEN_OVER and (share < _OWN_SHARE or ahead):
+        if theirs >= trust.TAKEN_OVER and (share < trust.OWN_SHARE or ahead):
             self._mended["graded down"] += 1
             return external
         # A bare "yes" makes a proposal of the agent no words of the person.
@@ -360,27 +356,29 @@ class _Item:
 
     def _judged(self, found: Found, cited: Sequence[Turn]) -> Found:
         """Take from external words the power to bind, and set aside what waits for a person."""
-        external = found.trust == model.TRUSTS[0]
-        binding = found.kind in trust.BINDING
+        external, kind = found.trust == model.TRUSTS[0], found.kind
         if external and found.kind in _EPISODES:
             found = found._replace(kind="fact")
         if external:
             found = found._replace(importance=min(found.importance, _IMPORTANCE), triggers=())
-        if external and binding:
+        if external and kind in trust.BINDING:
             # What binds must come from somebody. It is kept as a claim, and a person looks at it first.
             self._mended["external order"] += 1
             return trust.set_aside(found._replace(kind="fact", scope="project"))
-        if found.kind in trust.OWN and not self._owned(cited):
+        if kind in trust.OWN and not self._owned(cited):
             self._mended["not the person's words"] += 1
             found = found._replace(kind="fact", scope="project", triggers=())
-        quiet = not any(turn.trust == model.TRUSTS[0] for turn in self._part.turns)
-        if found.kind in trust.OWN and found.trust != "user" and not quiet:
-            # Cited to the person, who said it in no word, while a tool spoke in between.
+        tools = [turn.text for turn in self._part.turns if turn.trust == model.TRUSTS[0]]
+        quiet = not tools
+        if kind in trust.OWN and found.trust != "user" and not quiet:
+            # The person said it in no word, while a tool spoke in between.
             self._mended["review"] += 1
             return trust.set_aside(found)
         # Where no tool spoke, what the person agreed to may be an order as if the person had said it.
         grade = "user" if quiet and self._owned(cited) else found.trust
-        if not trust.reasons(found.text, grade, found.kind):
+        others = " ".join(turn.text for turn in self._part.turns if turn.trust != model.TRUSTS[0])
+        carried = kind in _EPISODES and trust.carries_order(found.text, tools, others)
+        if not carried and not trust.reasons(found.text, grade, kind):
             return found
         self._mended["review"] += 1
         return trust.set_aside(found)

@@ -24,6 +24,10 @@ from memorize.model import REVIEW, TRUSTS
 
 # Kinds that tell an agent what to do; only a person or the agent's own work may make them.
 BINDING: Final = frozenset({"rule", "preference", "constraint", "decision"})
+# A text with so much of its words in a line of a tool, and less than the second share in what the person or the
+# agent said, is the tool's, whatever it cites.
+TAKEN_OVER: Final = 0.6
+OWN_SHARE: Final = 0.35
 # Kinds that speak for the person; these need the person's own words.
 OWN: Final = frozenset({"rule", "preference"})
 _TERMS_MAX: Final = 200
@@ -51,6 +55,7 @@ _ALIKE: Final = {ord(pair[0]): pair[1] for pair in _PAIRS.split()}
 # Letters one by one: "i g n o r e", "i.g.n.o.r.e"; words then stand further apart.
 _SPELLED: Final = re.compile(r"(?<![^\W_])(?:[a-z][ ._*~-]){3,}[a-z](?![^\W_])")
 _SPACES: Final = re.compile(r"\s+")
+_SENTENCE_END: Final = re.compile(r"[.;:!?。！？]\s+|\n")
 _NO_LETTER: Final = re.compile(r"[\W_]+")
 
 
@@ -280,6 +285,19 @@ def overlap(text: str, other: str) -> float:
     """Return which share of the telling words (CJK: pairs of characters) of a text stand in another one too."""
     words = query_terms(text, _TERMS_MAX)
     return len(_terms(other).intersection(words)) / len(words) if words else 0.0
+
+
+def carries_order(text: str, tools: Iterable[str], others: str) -> bool:
+    """Return whether a sentence tells what to do in the words of a tool, which nobody else said.
+
+    A summary is the model's own; an order that it takes along from a page is not.
+    """
+    tools = tuple(tools)
+    return any(
+        overlap(sentence, others) < OWN_SHARE and any(overlap(sentence, tool) >= TAKEN_OVER for tool in tools)
+        for sentence in _SENTENCE_END.split(text)
+        if reasons(sentence, TRUSTS[0])
+    )
 
 
 @lru_cache(maxsize=2_048)
