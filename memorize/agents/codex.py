@@ -142,7 +142,7 @@ def _used(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
 def _changes(command: str, folder: str) -> Iterator[Change]:
     for change in patch.changes(command):
         path = f"{folder}/{change.path}" if folder and not change.path.startswith("/") else change.path
-        yield Change(path, change.op, change.added, change.removed, change.diff)
+        yield change._replace(path=path)
 
 
 def boundary(capture: Capture) -> str | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+from memorize.agents.turns import Change
 
 _FILE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)$")
 _MOVE: Final = re.compile(r"\*\*\* Move to: (.+)$")
@@ -13,16 +15,6 @@ _OPS: Final = {"Add": "create", "Update": "edit", "Delete": "delete"}
 # What Codex itself takes out of a shell command and applies, without ever reporting that the command ran:
 # ``apply_patch <<'EOF'`` and ``cd somewhere && apply_patch <<'EOF'``.
 _INTERCEPTED: Final = re.compile(r"\s*(?:cd\s+(?P<dir>\S+|'[^']*'|\"[^\"]*\")\s*&&\s*)?apply_?patch\s*(?:<<|['\"])")
-
-
-class Change(NamedTuple):
-    """What a patch does to one file. ``op``: create, edit or delete; ``added`` and ``removed`` count lines."""
-
-    path: str
-    op: str
-    added: int
-    removed: int
-    diff: str
 
 
 def changes(text: str) -> list[Change]:

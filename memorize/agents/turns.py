@@ -62,7 +62,10 @@ class Turn(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What was done to one file, as the agent names it. ``added`` and ``removed`` count lines."""
+    """What was done to one file, as the agent names it.
+
+    ``op``: create, edit or delete; ``added`` and ``removed`` count lines.
+    """
 
     path: str
     op: str

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from memorize.agents.hookfiles import daemon_program, kept
 from memorize.bootstrap import App
 from memorize.bootstrap.syncing import Syncing
+from memorize.daemon.process import run_process
 from memorize.errors import Problem
 from memorize.sync.targets import FOLDER, SSH, Target
 from memorize.sync.watch import FolderWatch
 
 LOOK_S: Final = 1.0
-CHILD_POLL_S: Final = 0.05
 # What was written here is handed out when nothing more came for so long ...
 QUIET_S: Final = 5.0
 # ... but rounds never begin more often than this, and packs stay few.
@@ -124,7 +121,7 @@ class Carrying(threading.Thread):
     def _round(self, chosen: Sequence[Target], folders: list[str], now: float) -> None:
         self._due = self._due._replace(began=now)
         before = _names(folders)
-        fine = self._child([target.where for target in chosen])
+        fine = run_process(self._app.home, self.leave, "sync", *(target.where for target in chosen))
         self._due = self._due._replace(failures=0 if fine else min(self._due.failures + 1, 16))
         last = self._syncing.last()
         if fine:
@@ -132,21 +129,6 @@ class Carrying(threading.Thread):
         held = next((str(told.get("set")) for one in chosen if (told := last.get(one.where))), self._seen.held)
         # The names are those from before: whatever came meanwhile, be it our own, is looked at once more.
         self._done, self._listed = Seen(held, before), -1e9
-
-    def _child(self, places: Sequence[str]) -> bool:
-        """Do a round with these places in a process of its own; True when it was done, well or not."""
-        child = subprocess.Popen(
-            [sys.executable, "-I", "-c", daemon_program(), "sync", *places],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**kept(os.environ), "MEMORIZE_HOME": str(self._app.home.root)},
-        )
-        while child.poll() is None:
-            if self.leave.wait(CHILD_POLL_S):
-                child.kill()
-                child.wait()
-        return child.returncode == 0
 
 
 def _names(folders: list[str]) -> int:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Final
 
-from memorize.agents.hookfiles import daemon_program, kept
 from memorize.bootstrap import App
+from memorize.daemon.process import run_process
 from memorize.errors import IndexDamaged
 from memorize.index.damage import is_damage
 
 POLL_S: Final = 0.25
-CHILD_POLL_S: Final = 0.05
 # A round without anything in the spool: what other processes wrote, what died, a day-old segment.
 ROUND_S: Final = 60.0
 BACKOFF_S_MAX: Final = 30.0
@@ -119,17 +117,7 @@ class Ingesting(threading.Thread):
     def _rebuild(self) -> None:
         """Let a process of its own do it: it needs several times the memory that a daemon may keep."""
         self.app.close()
-        child = subprocess.Popen(
-            [sys.executable, "-I", "-c", daemon_program(), "rebuild"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**kept(os.environ), "MEMORIZE_HOME": str(self.app.home.root)},
-        )
-        while child.poll() is None:
-            if self.leave.wait(CHILD_POLL_S):
-                child.kill()
-                child.wait()
+        run_process(self.app.home, self.leave, "rebuild")
 
     def _rest(self, seconds: float) -> None:
         self.wake.wait(seconds)

@@ -59,7 +59,7 @@ _keys: set[object] = set()
 _TOO_DEEP: Final = "[nested too deep]"
 
 # Everything that msgpack raises for bytes that it cannot read.
-_UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
+UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 
 _pack: Callable[[object], bytes] = msgpack.Packer(use_bin_type=True).pack
 
@@ -148,7 +148,7 @@ def decode(raw_header: bytes, raw_body: bytes | None) -> Event:
         raise Bad("larger than any event")
     try:
         fields = msgpack.unpackb(raw_header, raw=False, strict_map_key=False)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Bad(f"header: {error}") from None
     if type(fields) is not dict:
         raise Bad("the header is not a map")
@@ -271,7 +271,7 @@ def _usable(header: Header) -> Header:
 def _payload(raw_body: bytes) -> dict[str, Any] | None:
     try:
         payload = msgpack.unpackb(raw_body[SALT_BYTES:], raw=False, strict_map_key=True)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
     if type(payload) is not dict or not all(type(key) is str for key in payload):
         return None

@@ -12,10 +12,9 @@ from typing import Final, NamedTuple
 import msgpack
 
 from memorize.ids import ID_BYTES, RANDOM_BYTES
-from memorize.log.codec import K_LAMPORT, K_PREV, K_REPLICA, K_SEQ, K_WRITER
+from memorize.log.codec import K_LAMPORT, K_PREV, K_REPLICA, K_SEQ, K_WRITER, UNREADABLE
 
 _SEQ_MAX: Final = 2**63 - 1
-_UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 
 
 class Link(NamedTuple):
@@ -56,7 +55,7 @@ def link_of(header: bytes) -> Link | None:
         fields = msgpack.unpackb(header, raw=False, strict_map_key=False, unicode_errors="replace")
         writer, seq, lamport = fields.get(K_WRITER), fields.get(K_SEQ), fields.get(K_LAMPORT)
         replica, prev = fields.get(K_REPLICA), fields.get(K_PREV)
-    except (*_UNREADABLE, AttributeError):
+    except (*UNREADABLE, AttributeError):
         return None
     if type(writer) is not bytes or len(writer) != RANDOM_BYTES or not _is_number(seq) or not seq:
         return None

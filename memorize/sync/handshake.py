@@ -15,6 +15,7 @@ import msgpack
 from blake3 import blake3
 
 from memorize.ids import ID_BYTES, RANDOM_BYTES
+from memorize.log.codec import UNREADABLE
 from memorize.sync.wire import VERSION, Garbled
 
 CHALLENGE_BYTES: Final = 32
@@ -29,7 +30,6 @@ CAPABILITIES: Final = frozenset({PACKS, STAYS})
 _NAME_CONTEXT: Final = "memorize 2026 peer key id v1"
 _PROOF_CONTEXT: Final = "memorize 2026 peer proof v1"
 _NAME_CHARS_MAX: Final = 64
-_UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 
 # Keys of the greeting. Add, never change the meaning; others are skipped.
 _VERSIONS: Final = 0
@@ -97,7 +97,7 @@ def read_greeting(raw: bytes) -> Greeting:
     """Return the greeting in these bytes. Raises Garbled."""
     try:
         fields = msgpack.unpackb(raw, raw=False, strict_map_key=False)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Garbled(f"a greeting: {error}") from None
     if type(fields) is not dict:
         raise Garbled("a greeting that is no map")

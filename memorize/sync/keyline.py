@@ -11,6 +11,7 @@ from blake3 import blake3
 
 from memorize.errors import BadKeyLine
 from memorize.ids import RANDOM_BYTES
+from memorize.log.codec import UNREADABLE
 from memorize.sync.ring import (
     GENERATION_MAX,
     KEY_ID_BYTES,
@@ -26,7 +27,7 @@ PREFIX: Final = "memorize-key-1:"
 LINE_BYTES_MAX: Final = 64 * 1024
 _CHECK_BYTES: Final = 8
 _CHECK_CONTEXT: Final = "memorize 2026 key line v1"
-_BROKEN: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError, msgpack.UnpackException)
+_BROKEN: Final = (*UNREADABLE, KeyError)
 
 
 def export_line(given: Offer) -> str:

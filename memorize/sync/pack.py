@@ -16,6 +16,7 @@ from blake3 import blake3
 
 from memorize.ids import ID_BYTES, RANDOM_BYTES, event_id
 from memorize.limits import PACK_PLAIN_BYTES_MAX, RELAY_BODY_BYTES_MAX, RELAY_HEADER_BYTES_MAX
+from memorize.log.codec import UNREADABLE
 from memorize.sync.chains import Chains, Run, link_of
 from memorize.sync.packfile import (
     BAD,
@@ -45,16 +46,8 @@ _I_RUNS: Final = 2
 _I_WRAPPED: Final = 3
 _I_BARE: Final = 4
 
-# Everything that msgpack, zstandard and struct raise for bytes that they cannot read.
-_UNREADABLE: Final = (
-    ValueError,
-    TypeError,
-    OverflowError,
-    RecursionError,
-    MemoryError,
-    struct.error,
-    msgpack.UnpackException,
-)
+# With what zstandard and struct raise.
+_UNREADABLE: Final = (*UNREADABLE, MemoryError, struct.error)
 
 
 class Pack(NamedTuple):

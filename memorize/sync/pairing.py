@@ -19,6 +19,7 @@ from blake3 import blake3
 
 from memorize.errors import NotPaired
 from memorize.ids import RANDOM_BYTES
+from memorize.log.codec import UNREADABLE
 from memorize.sync.code import Code
 from memorize.sync.peers import ADDRESSES_MAX, NAME_CHARS_MAX, Address
 from memorize.sync.ring import Offer
@@ -34,7 +35,7 @@ GUEST: Final = "guest"  # the side at which it is typed
 _SPAKE_BYTES: Final = 33
 _PROOF_BYTES: Final = 32
 _CONTEXT: Final = "memorize 2026 pairing v1 "
-_BROKEN: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError, msgpack.UnpackException)
+_BROKEN: Final = (*UNREADABLE, KeyError)
 
 
 class About(NamedTuple):

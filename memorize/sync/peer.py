@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgpack
 
 from memorize.limits import PEER_IDLE_S
+from memorize.log.codec import UNREADABLE
 from memorize.sync import ssh
 from memorize.sync.gifts import for_peer
 from memorize.sync.handshake import GIFT_BYTES_MAX, Door, Role
@@ -16,8 +17,6 @@ from memorize.sync.port import Holding
 from memorize.sync.ring import STORE, Keyring, Wrapped, wrapped_from, wrapped_row
 from memorize.sync.session import Outcome, Session
 from memorize.sync.transport import Link, Progress, Stream, run
-
-_UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 
 
 class PeerReport(NamedTuple):
@@ -86,7 +85,7 @@ def given(held: Session) -> tuple[Wrapped, ...]:
         return ()
     try:
         rows = msgpack.unpackb(held.gift, raw=False)
-    except _UNREADABLE:
+    except UNREADABLE:
         return ()
     found = map(wrapped_from, rows) if isinstance(rows, list) else iter(())
     return tuple(one for one in found if one is not None)

@@ -13,7 +13,7 @@ import msgpack
 
 from memorize.ids import ID_BYTES, RANDOM_BYTES, event_id
 from memorize.limits import PEER_FRAME_BYTES_MAX, RELAY_BODY_BYTES_MAX, RELAY_HEADER_BYTES_MAX
-from memorize.log.codec import K_LAMPORT
+from memorize.log.codec import K_LAMPORT, UNREADABLE
 from memorize.sync.port import Envelope
 
 VERSION: Final = 1
@@ -40,7 +40,6 @@ TEXT_CHARS_MAX: Final = 500
 _PREFIX: Final = struct.Struct(">IB")
 _INT_MAX: Final = 2**64 - 1
 LAMPORT_MAX: Final = 2**63 - 1
-_UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 
 _pack: Callable[[object], bytes] = msgpack.Packer(use_bin_type=True).pack
 
@@ -93,7 +92,7 @@ def parse(raw: bytes) -> Frame:
     """Return the frame in these bytes, without length and version. Fields that are not known yet are left out."""
     try:
         found = msgpack.unpackb(raw, raw=False, use_list=True, strict_map_key=False)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Garbled(f"not msgpack: {error}") from None
     if type(found) is not list or len(found) < 2 or not _is_count(found[0]) or not _is_count(found[1]):
         raise Garbled("no frame")
@@ -218,7 +217,7 @@ def _lamport(header: bytes) -> int:
     try:
         fields = msgpack.unpackb(header, raw=False, strict_map_key=False)
         found = fields.get(K_LAMPORT, 0)
-    except (*_UNREADABLE, AttributeError):
+    except (*UNREADABLE, AttributeError):
         return 0
     return found if type(found) is int and 0 <= found <= LAMPORT_MAX else 0
 
@@ -239,7 +238,7 @@ def unpack_records(data: bytes) -> list[Any]:
         if len(raw) > PEER_FRAME_BYTES_MAX:
             raise Garbled("a packed frame that is too large")
         found = msgpack.unpackb(raw, raw=False)
-    except (*_UNREADABLE, zstandard.ZstdError, MemoryError) as error:
+    except (*UNREADABLE, zstandard.ZstdError, MemoryError) as error:
         raise Garbled(f"a packed frame: {error}") from None
     if not _all(_is_record)(found):
         raise Garbled("a packed frame that holds no events")
@@ -256,7 +255,7 @@ def unpack_record(data: bytes) -> list[Any]:
     """Return the record that pieces made. Raises Garbled."""
     try:
         found = msgpack.unpackb(data, raw=False)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Garbled(f"pieces: {error}") from None
     if not _is_record(found):
         raise Garbled("pieces that make no event")
