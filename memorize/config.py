@@ -6,7 +6,6 @@ Only parsing and checking; the shell reads the file. Each default is a value of 
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Any, Final, NamedTuple
 
 from memorize import limits
@@ -46,7 +45,7 @@ class Key(NamedTuple):
     section: str
     name: str
     field: str
-    bounds: tuple[float, float] | tuple[str, ...] | re.Pattern[str]
+    bounds: tuple[float, float] | tuple[str, ...] | str
     meaning: str
     form: str = ""
 
@@ -69,7 +68,7 @@ KEYS: Final = (
         "consolidate",
         "order",
         "order",
-        re.compile(r"(?:claude|codex|url)(?: *, *(?:claude|codex|url))*"),
+        r"(?:claude|codex|url)(?: *, *(?:claude|codex|url))*",
         'which one "auto" takes, the first that is logged in',
         "some of claude, codex, url, with commas",
     ),
@@ -77,7 +76,7 @@ KEYS: Final = (
         "consolidate",
         "model",
         "model",
-        re.compile(r"[\w.:/@\[\]-]{0,200}"),
+        r"[\w.:/@\[\]-]{0,200}",
         "the extractor's model; empty: haiku for claude, Codex's own for codex",
         "the name of a model, or empty",
     ),
@@ -85,7 +84,7 @@ KEYS: Final = (
         "consolidate",
         "url",
         "url",
-        re.compile(r"(?:https?://[^\s@?#]+)?"),
+        r"(?:https?://[^\s@?#]+)?",
         "a service that speaks OpenAI's chat completions, such as http://127.0.0.1:11434/v1",
         "an http or https address without a login in it, or empty",
     ),
@@ -93,7 +92,7 @@ KEYS: Final = (
         "consolidate",
         "url_key_env",
         "url_key_env",
-        re.compile(r"(?:[A-Z_][A-Z0-9_]{0,99})?"),
+        r"(?:[A-Z_][A-Z0-9_]{0,99})?",
         "the environment variable that holds the service's key; the key itself never stands here",
         "the name of an environment variable in capitals, not a key, or empty",
     ),
@@ -121,7 +120,7 @@ KEYS: Final = (
         "peers",
         "name",
         "peers_name",
-        re.compile(r"[^\x00-\x1f\x7f]{0,100}"),
+        r"[^\x00-\x1f\x7f]{0,100}",
         "what paired devices call this one; empty: the name of the machine",
         "a name of at most 100 characters",
     ),
@@ -135,6 +134,10 @@ def parse(text: str, path: str) -> Config:
         BadConfig: no TOML, an unknown key, or a value out of bounds; ``path`` is for the message only.
 
     """
+    if not text.strip():
+        return Config()
+    import tomllib  # most people set nothing, and it costs as much as all of this
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -154,9 +157,9 @@ def parse(text: str, path: str) -> Config:
 
 def _checked(key: Key, value: object, path: str) -> object:
     default = getattr(Config(), key.field)
-    if isinstance(key.bounds, re.Pattern):
+    if isinstance(key.bounds, str):
         # The value is not repeated: somebody may have put a key where the name of a variable belongs.
-        if isinstance(value, str) and key.bounds.fullmatch(value):
+        if isinstance(value, str) and re.fullmatch(key.bounds, value):
             return value
         raise BadConfig(path=path, detail=f"[{key.section}] {key.name} must be {key.form}")
     if isinstance(default, str):

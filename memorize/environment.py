@@ -7,9 +7,10 @@ behind for its own children.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
+
+from memorize.patterns import late
 
 MARKS: Final = (
     r"CLAUDECODE|CLAUDE_(?:PROJECT_DIR|PID|ENV_FILE|PLUGIN_\w+|EFFORT"
@@ -19,7 +20,7 @@ MARKS: Final = (
     r"|NoDefaultCurrentDirectoryInExePath|NODE_OPTIONS|VSCODE_\w+|GIT_\w+|PYTHON\w+|MAX_THINKING_TOKENS"
     r"|OLDPWD|PWD|MEMORIZE_(?!HOME$)\w+"
 )
-_MARK: Final = re.compile(MARKS)
+_MARK: Final = late(MARKS)
 
 
 def own(environ: Mapping[str, str]) -> dict[str, str]:

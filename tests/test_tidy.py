@@ -113,6 +113,24 @@ def test_only_the_faces_print() -> None:
     assert found == []
 
 
+def test_no_pattern_is_compiled_before_it_is_used() -> None:
+    """``patterns.late`` compiles at the first use; at import it would be paid for by every verb."""
+
+    def outside_of_functions(node: ast.AST) -> Iterator[ast.AST]:
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield child
+                yield from outside_of_functions(child)
+
+    found = [
+        shown(path, node.lineno, ast.unparse(node.func))
+        for path in modules("memorize")
+        for node in outside_of_functions(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.")
+    ]
+    assert found == []
+
+
 def test_only_the_clock_reads_a_clock() -> None:
     # A monotonic deadline is no clock in this sense: it never gets into a record. Nor is a conversion of a given time.
     clocks = re.compile(r"^(time\.(time|time_ns)|(datetime\.)?(datetime|date)\.(now|utcnow|today))$")

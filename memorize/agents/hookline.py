@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from memorize.errors import BadHome
+from memorize.patterns import late
 
-_SPECIAL: Final = re.compile(r'([\\"$`])')
+_SPECIAL: Final = late(r'([\\"$`])')
 
 
 def hook_line(python: str, program: str, agent: str, event: str, *, windows: bool = False) -> str:

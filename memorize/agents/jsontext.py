@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final, NamedTuple, NoReturn
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
+from memorize.patterns import late
+
+_SPACE: Final = late(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from memorize.agents.turns import Change
+from memorize.patterns import late
 
-_FILE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)$")
-_MOVE: Final = re.compile(r"\*\*\* Move to: (.+)$")
+_FILE: Final = late(r"\*\*\* (Add|Update|Delete) File: (.+)$")
+_MOVE: Final = late(r"\*\*\* Move to: (.+)$")
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
 _OPS: Final = {"Add": "create", "Update": "edit", "Delete": "delete"}
 # What Codex itself takes out of a shell command and applies, without ever reporting that the command ran:
 # ``apply_patch <<'EOF'`` and ``cd somewhere && apply_patch <<'EOF'``.
-_INTERCEPTED: Final = re.compile(r"\s*(?:cd\s+(?P<dir>\S+|'[^']*'|\"[^\"]*\")\s*&&\s*)?apply_?patch\s*(?:<<|['\"])")
+_INTERCEPTED: Final = late(r"\s*(?:cd\s+(?P<dir>\S+|'[^']*'|\"[^\"]*\")\s*&&\s*)?apply_?patch\s*(?:<<|['\"])")
 
 
 def changes(text: str) -> list[Change]:

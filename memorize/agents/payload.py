@@ -16,11 +16,12 @@ from memorize import limits
 from memorize.log.redact import redact
 from memorize.log.spool import Unreadable
 from memorize.model import Capture
+from memorize.patterns import late
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|"', re.DOTALL)
-_PRIVATE: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
-_OWN: Final = re.compile(r"<\s{0,9}(/?)\s{0,9}memorize-context\b[^<>]*>", re.IGNORECASE)
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_TOKEN: Final = late(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|"', re.DOTALL)
+_PRIVATE: Final = late(r"<\s{0,9}(/?)\s{0,9}private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_OWN: Final = late(r"<\s{0,9}(/?)\s{0,9}memorize-context\b[^<>]*>", re.IGNORECASE)
+_SURROGATE: Final = late("[\ud800-\udfff]")
 # Text beyond the kept part that is still redacted with it, so that no cut falls inside a secret and hides its start.
 _REDACT_MARGIN: Final = 64 * 1024
 # Raw line breaks inside texts are taken. Made once: that costs as much as reading a payload.

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from memorize.agents import programs
+from memorize.patterns import late
 from memorize.recall.commands import Call, calls, calls_of, git_words
 from memorize.recall.lexer import split
 from memorize.recall.words import Simple, Word
 
-_CURL_CHANGES: Final = re.compile(
+_CURL_CHANGES: Final = late(
     r"-[a-zA-Z]*[XdFToO]|--(?:request|data.*|json|form.*|upload-file|output.*|remote-name.*)(?:=.*)?"
 )
 

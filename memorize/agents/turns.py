@@ -17,11 +17,12 @@ from memorize.agents import payload, shell
 from memorize.agents.base import Intent, Locate, Place, Target
 from memorize.agents.programs import words
 from memorize.model import Draft
+from memorize.patterns import late
 from memorize.recall.words import Shell
 
 ORDINAL_PROJECT: Final = 100
-_EXIT: Final = re.compile(r"\A\s*Exit code:? (-?\d{1,10})\b[^\n]*\n?(?:Wall time:[^\n]*\n)?(?:Output:[^\S\n]*\n)?")
-_COMMIT: Final = re.compile(r"^\[(?:[^\]\n]{0,200} )?([0-9a-f]{7,64})\] (.+)$", re.MULTILINE)
+_EXIT: Final = late(r"\A\s*Exit code:? (-?\d{1,10})\b[^\n]*\n?(?:Wall time:[^\n]*\n)?(?:Output:[^\S\n]*\n)?")
+_COMMIT: Final = late(r"^\[(?:[^\]\n]{0,200} )?([0-9a-f]{7,64})\] (.+)$", re.MULTILINE)
 _COMMITTING: Final = ("commit", "cherry-pick", "revert", "merge", "am")
 _COMMITS_MAX: Final = 20
 ORDINAL_EDITS: Final = 40  # of edits that come with a command; below the ordinal of the project, above the commits
@@ -34,7 +35,7 @@ _READING_VERBS: Final = words("""
     get list read search fetch find view show describe lookup query status count inspect browse screenshot
     snapshot ls cat grep glob stat check resolve recall context peek poll wait
     """)
-_NAME_PARTS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_NAME_PARTS: Final = late(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _OWN_SERVER: Final = "memorize"
 
 

@@ -7,7 +7,6 @@ body is there, a rebuilt index says again that everything is still to be done. W
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from memorize.log.scrub import scrub
 from memorize.log.segments import read_event
 from memorize.log.spool import entry, pending
 from memorize.model import ERASE_ACKNOWLEDGED, Draft
+from memorize.patterns import late
 
 if TYPE_CHECKING:
     from memorize.bootstrap.app import App
@@ -34,7 +34,7 @@ _BAD_BYTES_MAX: Final = 16 << 20
 _LINE_CHARS: Final = 64
 _LINE_MIN: Final = 16
 _LINE_MIN_WIDE: Final = 6
-_ESCAPE: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+_ESCAPE: Final = late(r"(?:\\u[0-9a-fA-F]{4})+")
 
 
 class Erasing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
@@ -16,6 +15,7 @@ from memorize.index.place import Place
 from memorize.index.query import Query
 from memorize.index.read import Reader
 from memorize.model import Context
+from memorize.patterns import late
 from memorize.recall import before, gitdeeds, live
 from memorize.recall.actions import action_context, rules_for_actions
 from memorize.recall.live import Announced, Notice, View
@@ -23,7 +23,7 @@ from memorize.recall.needles import needles
 from memorize.recall.triggers import EDIT, own_triggers, triggers_of
 
 ACTION: Final = "action"
-_ELSEWHERE: Final = re.compile(r"/|[A-Za-z]:/")
+_ELSEWHERE: Final = late(r"/|[A-Za-z]:/")
 _ANNOUNCED_MAX: Final = 256
 # So many directories, the latest ones, are asked for their own triggers and aliases.
 _PLACES_MAX: Final = 32

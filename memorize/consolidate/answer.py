@@ -20,6 +20,7 @@ from memorize.consolidate.prompt import USER, Part, Turn
 from memorize.consolidate.refusals import refusal
 from memorize.consolidate.windows import Found
 from memorize.model import text_key
+from memorize.patterns import late
 
 ITEMS_MAX: Final = 40
 _JUDGED_MAX: Final = 200
@@ -43,13 +44,13 @@ _AHEAD: Final = 0.3
 # Without sources: so much of its words must stand in some line.
 _GROUNDED: Final = 0.5
 _EPISODES: Final = frozenset({"summary", "progress", "question"})
-_REFUSING: Final = re.compile(
+_REFUSING: Final = late(
     r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:can(?:'|no)t|won't)|as an ai)\b"
     r"|죄송|할 수 없|申し訳|できません|抱歉|无法|無法",
     re.IGNORECASE,
 )
 _REFUSAL_CHARS: Final = 2_000
-_HEDGED: Final = re.compile(
+_HEDGED: Final = late(
     r"\b(?:maybe|perhaps|probably|possibly|presumably|might|apparently|i (?:think|guess|suspect)|seems? to|not sure)\b"
     r"|아마|추측|것 같|듯하|かもしれ|たぶん|おそらく|可能是|也许|也許|大概|或许|或許",
     re.IGNORECASE,

@@ -19,6 +19,7 @@ from memorize.consolidate.prompt import clip
 from memorize.consolidate.trust import visible
 from memorize.log.redact import redact
 from memorize.model import REVIEW, WINDOW_CONSOLIDATED, Draft, Payload
+from memorize.patterns import late
 from memorize.recall.changes import edited
 
 # Of one question; a model that compares more of them gets careless.
@@ -26,7 +27,7 @@ PAIRS_MAX: Final = 20
 NOTES_MAX: Final = 60
 _NOTE_TOKENS: Final = 200
 _ANSWER_CHARS_MAX: Final = 1024 * 1024
-_ORDERS: Final = re.compile(r'"orders"\s*:\s*\[([\d\s,"]*)\]')
+_ORDERS: Final = late(r'"orders"\s*:\s*\[([\d\s,"]*)\]')
 
 SYSTEM: Final = """\
 You look through notes that an agent took for later sessions; none of them is in the person's own words. Name those

@@ -7,7 +7,6 @@ logins accept no others. Features are switched off by ``-c``, which versions tha
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from memorize.consolidate import child, said
 from memorize.consolidate.port import ModelFailed, Reply, Request
+from memorize.patterns import late
 
 NAME: Final = "codex"
 _OFF: Final = (
@@ -38,7 +38,7 @@ _SETTINGS: Final = (
     'approval_policy="never"',
 )
 _FLAGS: Final = ("--json", "--ephemeral", "--skip-git-repo-check", "-s", "read-only", "--color", "never")
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
+_PLAIN: Final = late(r"[A-Za-z0-9_-]+")
 
 
 class CodexModel:

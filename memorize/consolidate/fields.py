@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
+from memorize.patterns import late
 from memorize.recall.deeds import BUILT_IN
 from memorize.recall.triggers import EDIT, GLOB_CHARS_MAX, is_name, normal_name
 
-_NUMBER: Final = re.compile(r"[-+]?\d{1,9}(?:\.\d{1,9})?")
-_LABEL: Final = re.compile(r"\[?[nN#]?(\d{1,6})\]?")
-_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_NUMBER: Final = late(r"[-+]?\d{1,9}(?:\.\d{1,9})?")
+_LABEL: Final = late(r"\[?[nN#]?(\d{1,6})\]?")
+_UNSEEN: Final = late(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ENDS: Final = (". ", "! ", "? ", "; ", "。", "！", "？")
 _ELLIPSIS: Final = " ..."
 # Of the room, so much at least is kept when a text is cut at the end of a sentence.

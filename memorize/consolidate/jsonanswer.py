@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from memorize.patterns import late
+
 ANSWER_CHARS_MAX: Final = 4 * 1024 * 1024
 _TRIES_MAX: Final = 24
 _NESTING_MAX: Final = 4
 _ITEMS_MAX: Final = 2_000
-_FENCE: Final = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n?(.*?)```", re.DOTALL)
+_FENCE: Final = late(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n?(.*?)```", re.DOTALL)
 # An object with a name, or an array of objects or arrays; "[1]" and "{x}" in prose are neither.
-_START: Final = re.compile(r'\{\s{0,200}"|\[(?:\s{0,40}\[){0,4}\s{0,200}\{\s{0,200}"')
-_ITEM: Final = re.compile(r'\{\s{0,200}"')
-_EMPTY: Final = re.compile(r"\[\s*\]|\{\s*\}")
+_START: Final = late(r'\{\s{0,200}"|\[(?:\s{0,40}\[){0,4}\s{0,200}\{\s{0,200}"')
+_ITEM: Final = late(r'\{\s{0,200}"')
+_EMPTY: Final = late(r"\[\s*\]|\{\s*\}")
 _KEY: Final = "memories"
 _DECODER: Final = json.JSONDecoder(strict=False)
 

@@ -20,11 +20,12 @@ from memorize.consolidate.trust import visible
 from memorize.consolidate.updates import Stated
 from memorize.log.redact import redact
 from memorize.model import VERDICTS
+from memorize.patterns import late
 
 SAME, REFINES, REPLACES, CONTRADICTS, UNRELATED = VERDICTS
 _TEXT_TOKENS: Final = 300
 _WHEN_TOKENS: Final = 60
-_OBJECT: Final = re.compile(r"\{[^{}]*\}")
+_OBJECT: Final = late(r"\{[^{}]*\}")
 _ANSWER_CHARS_MAX: Final = 1024 * 1024
 
 SYSTEM: Final = """\

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from memorize.patterns import late
 from memorize.recall.triggers import triggers_of
 
-_CODE: Final = re.compile(r"`([^`\n]+)`")
+_CODE: Final = late(r"`([^`\n]+)`")
 _AN: Final = r"(?:(?:a|an|the|any|your|our|each|every|new|another|more|some) )*"
 _PR: Final = r"(?:prs?|pull[ -]requests?|merge[ -]requests?|mrs?)\b"
 _KO_PR: Final = r"(?:PR|MR|풀 ?리퀘스트|머지 ?리퀘스트)"
@@ -126,7 +127,7 @@ _VERBS: Final = (
     r"|pull|test|tell|verify|review|show|confirm|regenerate|rebuild|read|do|don'?t|do not|never|always|list"
     r"|wait|get|mention|link)"
 )
-ORDER: Final = re.compile(
+ORDER: Final = late(
     rf"(?:{_MOMENT}|{_EACH})[^,]{{1,60}}, (?:please |first |always )?{_VERBS}\b"
     rf"|^(?:please |first )?{_VERBS}\b[^,]{{1,120}} (?:before|whenever|every time|each time) "
     rf"|^(?:before|prior to) \S+ing {_VERBS}\b"
@@ -149,7 +150,7 @@ def _table(pattern: str, ko: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     found = []
     for action in _ACTIONS:
         english = pattern.format(doing=action.doing, does=action.does, noun=action.noun)
-        found.append((action.trigger, re.compile(f"{english}|(?:{action.ko}){ko}", re.IGNORECASE)))
+        found.append((action.trigger, late(f"{english}|(?:{action.ko}){ko}", re.IGNORECASE)))
     return tuple(found)
 
 
@@ -163,12 +164,12 @@ _WHAT: Final = _table(
     f"{_braced(_ORDERED)}(?:{{does}})|{_braced(_ABOUT)}(?:{{noun}}){_braced(_BOUND)}", f"(?:{_KO_ABOUT}|{_KO_NOT})"
 )
 _CODED: Final = {
-    _WHEN: re.compile(f"(?:{_MOMENT}|{_EACH})(?:run(?:ning)? |call(?:ing)? |us(?:e|ing) )?$", re.IGNORECASE),
-    _WHAT: re.compile(f"{_ORDERED}(?:run |call |use )?$", re.IGNORECASE),
+    _WHEN: late(f"(?:{_MOMENT}|{_EACH})(?:run(?:ning)? |call(?:ing)? |us(?:e|ing) )?$", re.IGNORECASE),
+    _WHAT: late(f"{_ORDERED}(?:run |call |use )?$", re.IGNORECASE),
 }
 _KO_CODED: Final = {
-    _WHEN: re.compile(r"^(?:을|를)? ?(?:\S{1,4} ?)?(?:때|전|마다)"),
-    _WHAT: re.compile(rf"^(?:을|를|은|는)? ?{_KO_NOT}"),
+    _WHEN: late(r"^(?:을|를)? ?(?:\S{1,4} ?)?(?:때|전|마다)"),
+    _WHAT: late(rf"^(?:을|를|은|는)? ?{_KO_NOT}"),
 }
 
 

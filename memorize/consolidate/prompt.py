@@ -19,6 +19,7 @@ from memorize.consolidate.trust import visible
 from memorize.consolidate.windows import Spoken, Window
 from memorize.log.redact import redact
 from memorize.model import Event, text_key
+from memorize.patterns import late
 from memorize.recall.deeds import BUILT_IN
 from memorize.recall.tokens import estimate
 
@@ -42,9 +43,9 @@ _SAME_CHARS: Final = 400
 _HEAD: Final = 0.65
 _GAP: Final = " [...] "
 # Ends of lines that JSON lets stand.
-_BREAKS: Final = re.compile("[\x7f\x85\u2028\u2029]")
-_OWN: Final = re.compile(r"<memorize-context\b.*?(?:</memorize-context>|\Z)", re.DOTALL | re.IGNORECASE)
-_PRIVATE: Final = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
+_BREAKS: Final = late("[\x7f\x85\u2028\u2029]")
+_OWN: Final = late(r"<memorize-context\b.*?(?:</memorize-context>|\Z)", re.DOTALL | re.IGNORECASE)
+_PRIVATE: Final = late(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 
 SYSTEM: Final = """\
 You read the record of a work session between a person and a coding agent and note what a later session, with

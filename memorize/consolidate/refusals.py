@@ -12,13 +12,14 @@ from typing import Final
 
 from memorize.limits import MEMORY_TEXT_CHARS_MAX
 from memorize.log.redact import redact
+from memorize.patterns import late
 
 SECRET: Final = "secret"
 PRIVATE: Final = "private life"
 PASSING: Final = "passing state"
 
 # "The password is hunter2": a value with a digit or a sign behind the name; "the password is hashed" tells none.
-_TOLD: Final = re.compile(
+_TOLD: Final = late(
     r"(?:pass(?:word|phrase|code)|\bpin(?: code)?\b|\bsecret\b|\btoken\b|\bapi key\b|비밀번호|암호|패스워드"
     r"|토큰|パスワード|暗証番号"
     r"|密码|密碼|口令)(?:\s+(?:for|of|to|on)(?:\s+[\w-]+){1,4}?)?\s*(?:is|was|are|=|:|은|는|이|가|は|为|為"
@@ -52,22 +53,22 @@ _HANGUL_SOMEBODY: Final = (
     r"|아버지|아들|딸)"
 )
 _PRIVATE: Final = (
-    re.compile(
+    late(
         rf"{_SOMEBODY}(?:\W+\w+){{0,4}}?\W+(?:{_ILLNESSES}|{_BELIEFS}|{_ORIENTATIONS})\b(?! (?:table|field"
         rf"|flag|module))",
         re.IGNORECASE,
     ),
-    re.compile(
+    late(
         rf"\b(?:my|his|her|the user's|the developer's) (?:\w+ )?"
         rf"(?:{_ILLNESSES}|religion|faith|sexual orientation|diagnosis|illness|medication)\b",
         re.IGNORECASE,
     ),
-    re.compile(rf"{_HANGUL_SOMEBODY}.{{0,30}}(?:{_HANGUL_SENSITIVE})"),
-    re.compile(
+    late(rf"{_HANGUL_SOMEBODY}.{{0,30}}(?:{_HANGUL_SENSITIVE})"),
+    late(
         r"(?:私|僕|俺|ユーザー?|開発者)[はがの].{0,20}(?:うつ病|糖尿病|がん|妊娠|発達障害|キリスト教|仏教徒"
         r"|イスラム|同性愛|ゲイ|レズビアン)"
     ),
-    re.compile(
+    late(
         r"(?:我|用户|用戶|开发者|他|她)(?:有|是|患|得了|信|怀|懷).{0,12}(?:抑郁|憂鬱|糖尿病|癌|怀孕|懷孕|基督"
         r"|佛教|穆斯林|同性恋|同性戀)"
     ),
@@ -76,7 +77,7 @@ _PRIVATE: Final = (
 # What is over before the next session reads it. A question, a summary and a note of progress may speak of now.
 _TIMELESS: Final = frozenset({"decision", "constraint", "preference", "fact", "rule"})
 _DOING: Final = r"(?:running|in progress|waiting|installing|compiling|rebooting|restarting|being \w+)"
-_PASSING: Final = re.compile(
+_PASSING: Final = late(
     rf"\b(?:is|are) (?:currently|now|just) {_DOING}\b|\b(?:is|are) (?:still )?{_DOING}\b.{{0,30}}(?:right now"
     rf"|at the moment)"
     r"|\b(?:is|are) (?:still )?(?:waiting|pending) (?:for|on) (?:the )?(?:ci|build|pipeline|review|approval)\b"

@@ -26,6 +26,7 @@ from memorize.model import (
     Event,
     text_key,
 )
+from memorize.patterns import late
 
 NAME: Final = "rules"
 GOAL_CHARS: Final = 160
@@ -37,13 +38,11 @@ FILES_SHOWN: Final = 5
 UNREPAIRED_MAX: Final = 3
 REPAIRED_MAX: Final = 3
 
-_HANGUL = re.compile(r"[가-힣]")
-_NAMED_ERROR = re.compile(r"\b(?:[A-Z]\w*)?(?:Error|Exception)\b|\berror(?:\[\w+\])?:|\bfatal:|오류:")
-_ERROR_LINE = re.compile(
-    r"error|exception|fail|denied|not found|no such|cannot|refused|timed? ?out|오류|실패", re.IGNORECASE
-)
+_HANGUL = late(r"[가-힣]")
+_NAMED_ERROR = late(r"\b(?:[A-Z]\w*)?(?:Error|Exception)\b|\berror(?:\[\w+\])?:|\bfatal:|오류:")
+_ERROR_LINE = late(r"error|exception|fail|denied|not found|no such|cannot|refused|timed? ?out|오류|실패", re.IGNORECASE)
 # A slip at the keyboard or a question to the machine: nothing that another session could learn from.
-_SLIP = re.compile(
+_SLIP = late(
     r"command not found|: not found$|is not recognized as|usage:|unrecognized (?:option|argument)|illegal option"
     r"|(?:invalid|unknown) (?:option|flag|command|argument|switch)|no such (?:option|command)|try '[^']*--help'"
     r"|명령을 찾을 수 없|사용법:",

@@ -6,22 +6,23 @@ import re
 from typing import Final
 
 from memorize.consolidate.port import Kind
+from memorize.patterns import late
 
 # A text of the service is short; an answer that merely speaks of limits is not, and begins with its JSON.
 _NOTICE_CHARS_MAX: Final = 400
-_LIMIT: Final = re.compile(
+_LIMIT: Final = late(
     r"\b429\b|rate.?limit|too many requests|\boverloaded\b|\b529\b|quota (?:has been )?exceeded|insufficient_quota"
     r"|(?:usage|session|weekly|5-hour|opus|spending) limit|(?:hit|reached|exceeded) (?:your|the) (?:\w+ ){0,2}limit"
     r"|out of (?:credits|extra usage)|credit balance is too low",
     re.IGNORECASE,
 )
-_LOGIN: Final = re.compile(
+_LOGIN: Final = late(
     r"\b401\b|not logged in|please (?:run )?/?log ?in|run `?codex login|invalid (?:api key|bearer token|authentication)"
     r"|authentication_error|unauthori[sz]ed|oauth token (?:has )?(?:expired|revoked)|token_expired"
     r"|missing environment variable|incorrect api key|refresh token",
     re.IGNORECASE,
 )
-_REFUSED: Final = re.compile(
+_REFUSED: Final = late(
     r"violat\w+ (?:our|the|its) (?:usage )?polic|usage polic(?:y|ies)|content.?(?:policy|filter)|safety (?:stop|system)"
     r"|\brefus(?:al|ed to answer)\b|invalid_prompt",
     re.IGNORECASE,

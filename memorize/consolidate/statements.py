@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from memorize.consolidate import occasions
+from memorize.patterns import late
 
 SENTENCE_CHARS_MIN: Final = 8
 SENTENCE_CHARS_MAX: Final = 400
@@ -18,25 +19,25 @@ OWN_WORDS_CHARS: Final = 3_000
 
 _RULE_IMPORTANCE: Final = 6
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_FENCE = late(r"```.*?(?:```|\Z)", re.DOTALL)
 # A dot inside a number, a path, a version or an abbreviation does not end a sentence: white space must follow.
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])(?=\s)|\n+")
-_NOT_PROSE = re.compile(r"^\s*(?:[>$#|]|at\s+\S+\(|File \"|Traceback|[{}<\[]|\d{4}-\d\d-\d\dT)")
-_LEADING = re.compile(
+_SENTENCE_END = late(r"(?<=[.!?。！？])(?=\s)|\n+")
+_NOT_PROSE = late(r"^\s*(?:[>$#|]|at\s+\S+\(|File \"|Traceback|[{}<\[]|\d{4}-\d\d-\d\dT)")
+_LEADING = late(
     r"^\s*(?:[-*•]\s+|\d+[.)]\s+)?(?:(?:ok(?:ay)?|so|also|and|but|please|note|well|right|yes|no)[,:]\s+)?", re.I
 )
-_QUESTION = re.compile(
+_QUESTION = late(
     r"[?？]\s*$|^(?:can|could|should|would|do (?:we|you|i|they)|does|did|is|are|what|why|how|which|where|when|who)\b",
     re.I,
 )
-_WHEN = re.compile(r"when\b(?!.*\?\s*$)", re.I)
-_KO_QUESTION = re.compile(
+_WHEN = late(r"when\b(?!.*\?\s*$)", re.I)
+_KO_QUESTION = late(
     r"(?:까요|나요|을까|ㄹ까|할까|될까|(?:야 하|되|맞|있|없)나|는지 (?:알려|확인)|인가요|니)\s*[.?？]?\s*$"
 )
 # Words in code marks say nothing about what holds; a placeholder keeps the sentence in its form.
-_CODE = re.compile(r"`[^`\n]+`")
+_CODE = late(r"`[^`\n]+`")
 # Phrases with the words of an order that give none: figures of speech, guesses, complaints, compounds.
-_IDLE = re.compile(
+_IDLE = late(
     r"\bnever ?mind\b|\bnever (?:heard|knew|seen|worked|happened|thought|noticed|fails|failed|been|have|had)\b"
     r"|\b(?:as|like) always\b|\b(?:always|never|must)-\w+"
     r"|\b(?:i|it|he|she|they|you|that|this|who|which)(?:'d|'ve|'s|'ll| have| has| had| would"
@@ -56,7 +57,7 @@ _IDLE = re.compile(
     re.IGNORECASE,
 )
 # What somebody else says, and what only escapes somebody.
-_REPORTED = re.compile(
+_REPORTED = late(
     r"\b(?:it|error|message|log|docs?|page|readme|linter|compiler|ci|test|console|terminal|output) "
     r"(?:says?|said|complains?|reports?|tells|claims|prints|shows)\b"
     r"|[라다]고 (?:나[오와]|뜨|떠|뜬|적혀|하네|하는데)"
@@ -64,7 +65,7 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 # An order for this moment only.
-_MOMENT = re.compile(
+_MOMENT = late(
     r"\b(?:yet|this time|just this once|only once|for a (?:moment|minute|second)|until i (?:say|tell|check"
     r"|review|have))\b"
     r"|(?:^|\s)(?:아직|일단|우선은?|이번(?:에는|엔|만)|지금은|잠깐|잠시)(?:\s|,)",
@@ -93,7 +94,7 @@ class _Rule(NamedTuple):
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
+    return late("|".join(alternatives), re.IGNORECASE)
 
 
 # First match wins, so the more telling kinds stand first.
@@ -244,13 +245,13 @@ def statements(prompt: str) -> list[Statement]:
 
 
 # "Wait, ... instead of X", "아니, X 대신 ...": somebody takes back what was said, and names it.
-_SECOND_THOUGHT = re.compile(
+_SECOND_THOUGHT = late(
     r"\b(?:actually|wait|sorry|on second thoughts?|scratch that|changed (?:my|our) minds?|forget that"
     r"|no longer|after all)\b"
     r"|(?:^|\s)(?:아 |아니|미안|다시 생각|생각이 바뀌|취소|번복|방금)",
     re.IGNORECASE,
 )
-_INSTEAD = re.compile(
+_INSTEAD = late(
     r"\b(?:instead of|rather than|not) ([\w.+#/-]+)|([\w.+#/-]+)(?:을|를|은|는)? (?:대신|말고)", re.IGNORECASE
 )
 

@@ -21,6 +21,7 @@ from memorize.consolidate.windows import Found
 from memorize.index.text import query_terms
 from memorize.limits import MEMORY_TEXT_CHARS_MAX
 from memorize.model import REVIEW, TRUSTS
+from memorize.patterns import late
 
 # Kinds that tell an agent what to do; only a person or the agent's own work may make them.
 BINDING: Final = frozenset({"rule", "preference", "constraint", "decision"})
@@ -35,16 +36,14 @@ _TERMS_MAX: Final = 200
 _READ_CHARS_MAX: Final = 2 * MEMORY_TEXT_CHARS_MAX
 _OTHER_TERMS_MAX: Final = 20_000
 
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = late(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
 )
 # Text that turns round or that nobody sees has no place in a memory; the tags behind a black flag are an emoji.
-_CONCEALING: Final = re.compile(
-    "[\u202a-\u202e\u2066-\u2069]|(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]"
-)
-_MARKS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0]+")
-_ACCENTED: Final = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
+_CONCEALING: Final = late("[\u202a-\u202e\u2066-\u2069]|(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]")
+_MARKS: Final = late("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0]+")
+_ACCENTED: Final = late("[\u00c0-\u024f\u1e00-\u1eff]")
 # Letters of other alphabets and the Latin ones that they are taken for; small Cyrillic ones stand for both cases.
 _PAIRS: Final = (
     "аa вb еe кk мm нh оo рp сc тt уy хx іi јj ѕs ԁd ԛq ԝw һh ӏl єe ґr гr ьb пn ѵv "
@@ -53,10 +52,10 @@ _PAIRS: Final = (
 )
 _ALIKE: Final = {ord(pair[0]): pair[1] for pair in _PAIRS.split()}
 # Letters one by one: "i g n o r e", "i.g.n.o.r.e"; words then stand further apart.
-_SPELLED: Final = re.compile(r"(?<![^\W_])(?:[a-z][ ._*~-]){3,}[a-z](?![^\W_])")
-_SPACES: Final = re.compile(r"\s+")
-_SENTENCE_END: Final = re.compile(r"[.;:!?。！？]\s+|\n")
-_NO_LETTER: Final = re.compile(r"[\W_]+")
+_SPELLED: Final = late(r"(?<![^\W_])(?:[a-z][ ._*~-]){3,}[a-z](?![^\W_])")
+_SPACES: Final = late(r"\s+")
+_SENTENCE_END: Final = late(r"[.;:!?。！？]\s+|\n")
+_NO_LETTER: Final = late(r"[\W_]+")
 
 
 def fold(text: str) -> str:
@@ -74,7 +73,7 @@ def visible(text: str) -> str:
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{one})" for one in alternatives))
+    return late("|".join(f"(?:{one})" for one in alternatives))
 
 
 _DROP: Final = (

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from memorize.index.text import query_terms
 from memorize.model import text_key
+from memorize.patterns import late
 
 SAME: Final = "same"
 UPDATE: Final = "update"
@@ -28,10 +29,10 @@ _TERMS_MAX: Final = 200
 # What two texts must share to be looked at together.
 _ALIKE_TERMS_MIN: Final = 2
 
-_TOKEN: Final = re.compile(r"[a-z0-9]+(?:[.+#'-][a-z0-9]+)*[+#]*|[가-힣]+|[ぁ-んァ-ヶー]+|[\u4e00-\u9fff]")
+_TOKEN: Final = late(r"[a-z0-9]+(?:[.+#'-][a-z0-9]+)*[+#]*|[가-힣]+|[ぁ-んァ-ヶー]+|[\u4e00-\u9fff]")
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 # What may hold of several things at once; one more of them is no update.
-_SEVERAL: Final = re.compile(
+_SEVERAL: Final = late(
     r"\b(?:uses?|using|used|knows?|speaks?|supports|includes?|contains?|has|have|had|owns?|depends?|requires?|needs?"
     r"|likes?|loves?|enjoys?|allergic|works? with|imports?|installs?|adds?|allows?|reads?|writes?|visited|tried"
     r"|consists?|provides?|offers?|talks? to|calls|also|too)\b"
@@ -39,7 +40,7 @@ _SEVERAL: Final = re.compile(
     re.IGNORECASE,
 )
 # What has one value at a time, whatever the verb.
-_ONE: Final = re.compile(
+_ONE: Final = late(
     r"\b(?:primary|main|default|current(?:ly)?|favou?rite|only|sole|preferred|official|canonical|active|latest)\b"
     r"|기본|주된|주요|^주 |\b주 |현재|유일|선호|최신|メイン|デフォルト|現在|默认|主要|当前|首选",
     re.IGNORECASE,
@@ -48,7 +49,7 @@ _NEGATION: Final = frozenset(
     "not no never none nothing nobody neither nor without cannot don't doesn't didn't won't isn't aren't can't mustn't "
     "shouldn't avoid stop forbid forbidden 안 못 않는다 않다 말고 마라 말라 말것 금지 없이 없다".split()
 )
-_NEGATION_INSIDE: Final = re.compile(r"지마|지말|지않|지못|않|마라|말라|ない|ません|ずに|禁止|[不没無无别別勿]")
+_NEGATION_INSIDE: Final = late(r"지마|지말|지않|지못|않|마라|말라|ない|ません|ずに|禁止|[不没無无别別勿]")
 
 
 class Stated(NamedTuple):

@@ -8,15 +8,17 @@ from typing import Final
 
 from blake3 import blake3
 
+from memorize.patterns import late
+
 # What is quoted or escaped keeps its spaces. A text in quotes that are never closed is taken character by character.
-_PARTS: Final = re.compile(
+_PARTS: Final = late(
     r"[^'\"\\ \t\r\f\v\n]+|'[^']*'|\"(?:[^\"\\]|\\.)*+\"|(?P<join>\\\r?\n)|\\.|(?P<space>[ \t\r\f\v\n]+)|.",
     re.DOTALL,
 )
 # Without any of these all white space is folded already, whatever is quoted.
-_UNFOLDED: Final = re.compile(r"[\t\r\f\v\n\\]|  ")
+_UNFOLDED: Final = late(r"[\t\r\f\v\n\\]|  ")
 # ``cd sub && command``: what runs in a directory below is the same as when the agent had gone there before.
-_CD: Final = re.compile(r"cd (?P<to>[\w.@%+,/-]+) ?(?:&&|;|\n) ?(?P<rest>.+)", re.DOTALL)
+_CD: Final = late(r"cd (?P<to>[\w.@%+,/-]+) ?(?:&&|;|\n) ?(?P<rest>.+)", re.DOTALL)
 _CDS_MAX: Final = 8
 
 

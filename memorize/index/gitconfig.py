@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from memorize.patterns import late
+
 FILE_BYTES_MAX: Final = 1024 * 1024
 _INCLUDED_MAX: Final = 8
-_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
-_SPECIAL: Final = re.compile(r"[\\\"#;]")
+_SECTION: Final = late(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_SPECIAL: Final = late(r"[\\\"#;]")
 
 
 class Entry(NamedTuple):

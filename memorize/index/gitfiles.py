@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from memorize.index.gitcommits import first_commit
 from memorize.index.gitconfig import FILE_BYTES_MAX, aliases, entries, read_text
+from memorize.patterns import late
 
 _LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 _PACKED_REFS_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -20,9 +21,9 @@ _LOOSE_WITHOUT_REMOTE_MAX: Final = 10_000
 _LINKS_MAX: Final = 8
 _NO_ALIASES: Final[Mapping[str, str]] = MappingProxyType({})
 _YES: Final = ("true", "yes", "on", "1")
-_SHA: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-_URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
-_SCP: Final = re.compile(r"(?:[^@/]+@)?(?P<host>\[[^\]]+\]|[^:/\\]{2,}):(?P<path>.*)", re.DOTALL)
+_SHA: Final = late(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_URL: Final = late(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+_SCP: Final = late(r"(?:[^@/]+@)?(?P<host>\[[^\]]+\]|[^:/\\]{2,}):(?P<path>.*)", re.DOTALL)
 _PORTS: Final = {"ssh": "22", "https": "443", "http": "80", "git": "9418", "git+ssh": "22"}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -218,6 +217,8 @@ def _marker(path: str) -> Mapping[str, object] | None:
             text = file.read(_MARKER_BYTES_MAX).decode("utf-8-sig", "replace")
     except (OSError, ValueError):
         return None
+    import tomllib  # few projects have a marker
+
     try:
         said: dict[str, object] = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):

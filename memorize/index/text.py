@@ -12,18 +12,20 @@ import re
 import unicodedata
 from typing import Final
 
+from memorize.patterns import late
+
 # More terms than this make a query slower, not better: the rest of a pasted page is noise.
 QUERY_TERMS_MAX: Final = 64
 
 # Where an identifier has a seam: aB, 1B, ABc, a_b, a-b. The first character of every branch is one of few, so the
 # regular expression engine skips ordinary prose at the speed of a character set.
-_SEAM: Final = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|[A-Z][a-z])|[_-](?<=[A-Za-z0-9].)[_-]*[A-Za-z0-9]")
+_SEAM: Final = late(r"[A-Z](?:(?<=[a-z0-9].)|[A-Z][a-z])|[_-](?<=[A-Za-z0-9].)[_-]*[A-Za-z0-9]")
 # An identifier with a seam.
-_NAME: Final = re.compile(
+_NAME: Final = late(
     r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]|(?<=[a-z0-9])[A-Z]|(?<=[A-Z])[A-Z][a-z]))"
     r"[A-Za-z0-9]+(?:[_-]+[A-Za-z0-9]+)*"
 )
-_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z]|[0-9]+")
+_PART: Final = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z]|[0-9]+")
 # An identifier of more parts than this is no name that somebody types (a UUID has five, a base64 text hundreds).
 _JOINED_CHARS_MAX: Final = 64
 
@@ -37,9 +39,9 @@ _CJK: Final = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uf900-\ufaff\uff66-\uff9f\uffa0-\uffdc"
     "\U00020000-\U0002fa1f"
 )
-_RUN: Final = re.compile(f"[{_CJK}]+")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_TOKEN: Final = re.compile(r"[^\W_]+")
+_RUN: Final = late(f"[{_CJK}]+")
+_SURROGATE: Final = late("[\ud800-\udfff]")
+_TOKEN: Final = late(r"[^\W_]+")
 
 _STOP_WORDS: Final = """
 a about above after again against all also am an and any are as at be because been before being below between both but

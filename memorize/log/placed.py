@@ -5,22 +5,23 @@ Called by ``redact`` for every text, so each pattern has a literal that must be 
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from memorize.patterns import late
 
 _SECRET: Final = "[redacted:secret]"
 _COOKIE: Final = "[redacted:cookie]"
 
 # A header's whole value: what a session cookie is called differs from site to site.
-_COOKIES: Final = re.compile(
+_COOKIES: Final = late(
     r"(?P<lead>\b(?:[Ss]et-)?[Cc]ookie2?\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?)(?P<value>(?!\[redacted:)[^\s\"'\\=;]{1,256}=[^\n\r\"']{1,8192})"
 )
 # "mysql -pSECRET" takes the password glued to the flag, "sshpass -p SECRET" and "docker login -p SECRET" apart.
-_GLUED: Final = re.compile(
+_GLUED: Final = late(
     r"(?P<lead>\b(?:mysql(?:dump|admin|import|show)?|mariadb(?:-dump|-admin)?|7z[a-z]?|sshpass|zip|unzip)\b"
     r"[^\n|;&]{0,200}?\s-[pP])(?P<value>(?!\[redacted:)[^\s\"'|;&$-][^\s\"'|;&]{2,128})"
 )
-_APART: Final = re.compile(
+_APART: Final = late(
     r"(?P<lead>\b(?:sshpass|(?:docker|podman|helm(?: registry)?|nerdctl|oc|az|cf) login"
     r"|ldap\w{3,8}|smbclient|redis-cli|htpasswd)\b"
     r"[^\n|;&]{0,200}?\s-(?:p|a|w)[ =]{1,2}[\"']?)(?P<value>(?!\[redacted:)[^\s\"'|;&$-][^\s\"'|;&]{2,128})"
@@ -42,7 +43,7 @@ _WORDS: Final = (
 _LETTERS: Final = (
     "번호워큰ワー証ト密口令"  # each word has one; to look for a letter is ten times faster than for a word
 )
-_SPOKEN: Final = re.compile(
+_SPOKEN: Final = late(
     rf"(?P<lead>(?:{'|'.join(_WORDS)})(?:는|은|가|이|を|は|是)?\s{{0,2}}(?:[:=：＝]\s{{0,2}}|\s)[\"'`]?)"
     r"(?P<value>(?!\[redacted:|[A-Za-z_.-]+[=:])(?=[!-~]{0,127}[0-9!#@^~+=?/])[!-&(-+\--~]{4,128})"
 )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from memorize.patterns import late
+
 # --- keys with a prefix of their own: (placeholder, patterns without the 12 characters that must follow) -------------
 # ``W`` stands for a word character run, ``A`` for letters and digits, ``M`` for the same with at least one digit or
 # capital in it, so that names such as hf_transformers stay.
@@ -55,7 +57,7 @@ TOKENS: Final[tuple[tuple[str, str], ...]] = (
 
 # One pattern for all. Behind a match the rest of the run goes too: half a key helps nobody, and what is left over can
 # then never look like the beginning of another one.
-TOKEN: Final = re.compile(
+TOKEN: Final = late(
     r"(?<![A-Za-z0-9])(?=[ACEFGNPSTa-ik-pr-y0-9])(?:"
     + "|".join(f"(?P<t{n}>{pattern})" for n, (_, pattern) in enumerate(TOKENS))
     + r")[A-Za-z0-9_\-]*"
@@ -94,7 +96,7 @@ BEFORE: Final = (
 # Nearly every run has neither of these, which a look at a byte or two tells.
 LEADS: Final = frozenset(start[:2] for start in STARTS)
 EDGES: Final = frozenset(one[-2:] for one in BEFORE)
-JOINT: Final = re.compile(
+JOINT: Final = late(
     rb"[_-](?:(?<=sk-|hf_|r8_|fw_)(?<![A-Za-z0-9]...)|(?<=[sr]k_)(?=live|test|prod)|"
     rb"(?<=gh[pousr]_|npm_|gsk_|xai-|csk-|sbp_|nfp_|fo1_|glc_|ntn_|phx_|tgp_|AGE-|fm\d_)|(?<=key-)(?=[0-9a-f]{9})|(?<=do[opr]_)v1_|"
     rb"(?<=glsa_|figd_|PMAK-|NRAK-|pplx-|dckr_|xapp-|bkua_|xox.-|lsv2_|gl[a-z]{2}-)|(?<=pypi-)Ag|"
@@ -107,29 +109,29 @@ RUN_CHARS: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvw
 CLASSES: Final = bytes(97 if byte in RUN_CHARS else 32 for byte in range(256))
 RUN: Final = b"a" * 15
 # A long run behind a slash, not far from this word.
-HOOK: Final = re.compile(rb"hooks.{0,74}/[A-Za-z0-9_\-]{15}", re.DOTALL)
+HOOK: Final = late(rb"hooks.{0,74}/[A-Za-z0-9_\-]{15}", re.DOTALL)
 
 # --- key blocks ---
-PEM: Final = re.compile(
+PEM: Final = late(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,4}(?:PRIVATE KEY(?: BLOCK)?|SECRET KEY)-----"
     r"(?:(?!-----END ).)*(?:-----END [A-Z0-9 ]{0,60}-----)?",
     re.DOTALL,
 )
 
 # --- passwords in addresses ---
-URL: Final = re.compile(
+URL: Final = late(
     r"(?<=://)(?P<user>[^\s/?#@:\"'<>`\[\]]{0,256}+)(?::(?P<secret>(?!\[redacted:)[^\s/@\"'<>`]{1,1024}+))?@(?=[^\s@])"
 )
 
 # --- headers and assignments ---
-HEADER: Final = re.compile(
+HEADER: Final = late(
     r"(?<![A-Za-z0-9_])(?P<scheme>[Bb]earer|BEARER|[Bb]asic|BASIC)(?P<gap>(?:\s|%20|\+){1,4})(?P<value>[A-Za-z0-9._~+/\-]{12,}+=*)"
 )
-AUTHORIZATION: Final = re.compile(
+AUTHORIZATION: Final = late(
     r"(?i)(?P<lead>authorization\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?:(?:bearer|basic|token|apikey|key|digest)\s{1,4})?+)"
     r"(?P<value>[A-Za-z0-9._~+/\-]{6,}=*)"
 )
-USER: Final = re.compile(
+USER: Final = late(
     r"(?P<lead>\bcurl\b[^\n]{0,160}?\s(?:-u|--user)[ =]{0,2}[\"']?[^\s:\"']{1,64}:)"
     r"(?P<value>(?!\[redacted:)[^\s\"'$]{4,})"
 )
@@ -141,9 +143,9 @@ NAMES: Final = (
 )
 NAME_CHARS_MAX: Final = 48
 SKIP_CHARS: Final = 256
-SEPARATOR: Final = re.compile(r"[=:](?<=[\w\"'\s\]\\\-].)")
-FLAG: Final = re.compile(r"-(?<![\w\-]-)-?(?P<name>[A-Za-z][\w\-]{0,47}+) {1,2}(?=[^\s\-])")
-VALUE: Final = re.compile(
+SEPARATOR: Final = late(r"[=:](?<=[\w\"'\s\]\\\-].)")
+FLAG: Final = late(r"-(?<![\w\-]-)-?(?P<name>[A-Za-z][\w\-]{0,47}+) {1,2}(?=[^\s\-])")
+VALUE: Final = late(
     r"(?P<sep>(?:=>|:=|[:=]|)[ \t]{0,8})(?:(?:str|string)[ \t]{0,2}=[ \t]{0,2})?"
     r"(?:[rbfu]?(?P<quote>\\?[\"'`])(?P<quoted>(?!\[redacted:)[^\"'`\\\n]{1,4096}+)(?P=quote)"
     r"|(?P<plain>[^\s\"'`,;&|<>(){}\[\]$*%\\=][^\s\"'`,;&|<>(){}\[\]$\\]*+)(?P<after>[(\[]?))"
@@ -159,10 +161,8 @@ BEHIND: Final = "".join(
     rf"(?:ey|rd|en|et)[_-]\d{gap}=)|(?<=ization{gap}=)|(?<=key_base{gap}=))"
     for gap in ("", " ")
 )
-NAMED: Final = re.compile(
-    rf"=(?:(?<=  =)|(?<=curlhttps=)|(?<=curlhttp=)|(?<=curl https=)|(?<=curl http=){BEHIND})".encode()
-)
-DASHED: Final = re.compile(
+NAMED: Final = late(rf"=(?:(?<=  =)|(?<=curlhttps=)|(?<=curlhttp=)|(?<=curl https=)|(?<=curl http=){BEHIND})".encode())
+DASHED: Final = late(
     rb"-(?:(?<=curl -)|(?<=--)[\w-]{0,24}?(?:pass|token|secret|key|cred)|(?:pass|token|secret|apikey))"
 )
 NOT_A_VALUE: Final = frozenset(
@@ -194,18 +194,18 @@ NOT_A_VALUE: Final = frozenset(
         *("hidden", "unknown", "private", "public", "example", "static"),
     )
 )
-CODE: Final = re.compile(
+CODE: Final = late(
     r"(?:self|this|cls|os|process|config|settings|env|args|ctx|req|request|options|opts)\b[.?!]|(?:await|return|lambda|function)$"
 )
-DOTTED_NAME: Final = re.compile(r"[A-Za-z_]+\d{0,3}(?:[._][A-Za-z_]*\d{0,3}){1,16}[:.]?")
-LINE_NAME: Final = re.compile(r"\s*(?:- )?[\"']?[\w.\-]+[\"']?\s*")
-MENTION: Final = re.compile(r"(?i)pass|pwd|secret|token|key|cred")
+DOTTED_NAME: Final = late(r"[A-Za-z_]+\d{0,3}(?:[._][A-Za-z_]*\d{0,3}){1,16}[:.]?")
+LINE_NAME: Final = late(r"\s*(?:- )?[\"']?[\w.\-]+[\"']?\s*")
+MENTION: Final = late(r"(?i)pass|pwd|secret|token|key|cred")
 
 # --- names of secrets in structured values ---
-SECRET_KEY: Final = re.compile(
+SECRET_KEY: Final = late(
     r"(?i)(?:.*[^A-Za-z])?(?:passw(?:or)?d|passphrase|passcode|pwd|pass|secret|token|credentials?|(?:proxy-)?authorization|"
     r"(?:api|access|account|private|secret|encryption|signing|auth|master)[_\- ]?key|secret_key_base)(?:[_\-]?\d{1,2})?"
 )
-SECRET_CAMEL: Final = re.compile(
+SECRET_CAMEL: Final = late(
     r".*[a-z0-9](?:Password|Passwd|Passphrase|Secret|Token|Credentials?|(?:Api|API|Access|Account|Private|Secret|Signing|Auth)Key)"
 )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from memorize.patterns import late
 from memorize.recall import lexer, windows
 from memorize.recall.words import Shell, Simple, Split, Word
 from memorize.recall.wrappers import (
@@ -33,9 +34,9 @@ from memorize.recall.wrappers import (
 # More wrappers around one command, or lines inside lines, than anybody writes.
 _WRAPPERS_MAX: Final = 12
 _LINES_MAX: Final = 3
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNMENT: Final = late(r"[A-Za-z_]\w*=")
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".ps1", ".com")
-_VERSIONED: Final = re.compile(r"(python|pip|pypy)[0-9.]+")
+_VERSIONED: Final = late(r"(python|pip|pypy)[0-9.]+")
 
 
 class Call(NamedTuple):

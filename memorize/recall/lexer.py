@@ -7,10 +7,10 @@ never commands. Commands inside substitutions, groups, conditions, loops and fun
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
+from memorize.patterns import late
 from memorize.recall.quoting import (
     ARGUMENT,
     BODY,
@@ -32,15 +32,15 @@ from memorize.recall.quoting import (
 )
 from memorize.recall.words import Simple, Split, Word
 
-_PLAIN: Final = re.compile(r"[^'\"\\`$ \t\r\n;&|()<>#]+")
-_BLANKS: Final = re.compile(r"[ \t\r]+")
+_PLAIN: Final = late(r"[^'\"\\`$ \t\r\n;&|()<>#]+")
+_BLANKS: Final = late(r"[ \t\r]+")
 # Plain words up to the next thing that is none; each ends where nothing can be added to it.
-_ARGUMENTS: Final = re.compile(r"(?:[^'\"\\`$ \t\r\n;&|()<>#]++(?:[ \t\r]++|(?=[\n;&|)]|\Z)))++")
-_ARGUMENT: Final = re.compile(r"[^ \t\r]+")
-_NO_PARAMETERS: Final = re.compile(r"\([ \t]*\)")
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
-_DESCRIPTOR: Final = re.compile(r"\d{1,9}|\{\w{1,40}\}")
-_REDIRECTION: Final = re.compile(r"<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
+_ARGUMENTS: Final = late(r"(?:[^'\"\\`$ \t\r\n;&|()<>#]++(?:[ \t\r]++|(?=[\n;&|)]|\Z)))++")
+_ARGUMENT: Final = late(r"[^ \t\r]+")
+_NO_PARAMETERS: Final = late(r"\([ \t]*\)")
+_ASSIGNMENT: Final = late(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
+_DESCRIPTOR: Final = late(r"\d{1,9}|\{\w{1,40}\}")
+_REDIRECTION: Final = late(r"<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
 _HARMLESS: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "nul", "NUL", "$null"})
 
 # Words that are syntax where a command may begin; what follows them may be a command.

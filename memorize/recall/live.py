@@ -7,7 +7,6 @@ nothing here ever stops anybody. Of another device the window ends with the last
 from __future__ import annotations
 
 import posixpath
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from memorize import limits
 from memorize.clock import lasting
 from memorize.index.devices import Device
 from memorize.index.working import Touch, Working, mark
+from memorize.patterns import late
 from memorize.recall.gitdeeds import BRANCH, TREE, WORKTREE, Deed
 
 FILE: Final = "file"
@@ -30,7 +30,7 @@ _FILES_MAX: Final = 3
 _PATH_CHARS_MAX: Final = 120
 _NAME_CHARS_MAX: Final = 60
 # Names that stand in a sentence as they are: nothing in them ends a sentence or begins another.
-_WORD: Final = re.compile(r"[\w./@+~#%=,-]+")
+_WORD: Final = late(r"[\w./@+~#%=,-]+")
 _DONE: Final = {"create": "created", "delete": "deleted"}
 
 

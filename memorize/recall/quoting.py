@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from memorize.patterns import late
 from memorize.recall.words import Simple, Split, Word
 
 # Backquotes are read as lines of their own; each level needs twice the backslashes, so nobody writes deep ones.
 _BACKQUOTES_MAX: Final = 8
 # What means nothing to a shell, taken in one step: in double quotes, in braces, in parentheses.
-_IN_QUOTES: Final = re.compile(r"[^\"\\`$]+")
-_QUOTED: Final = re.compile(r"\"([^\"\\`$]*)\"")
-_IN_BRACES: Final = re.compile(r"[^}'\"\\`$]+")
-_IN_PARENS: Final = re.compile(r"[^()'\"\\`$#]+")
-_NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_ANSI: Final = re.compile(r"(?:[^'\\]|\\.)*+'", re.DOTALL)
-_BACKQUOTED: Final = re.compile(r"(?:[^`\\]|\\.)*+`", re.DOTALL)
+_IN_QUOTES: Final = late(r"[^\"\\`$]+")
+_QUOTED: Final = late(r"\"([^\"\\`$]*)\"")
+_IN_BRACES: Final = late(r"[^}'\"\\`$]+")
+_IN_PARENS: Final = late(r"[^()'\"\\`$#]+")
+_NAME: Final = late(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
+_ANSI: Final = late(r"(?:[^'\\]|\\.)*+'", re.DOTALL)
+_BACKQUOTED: Final = late(r"(?:[^`\\]|\\.)*+`", re.DOTALL)
 
 # What the next word is: an argument, the target of a redirection, its source, a descriptor, the end of a document.
 ARGUMENT, TARGET, SOURCE, COPY, DOCUMENT, TABBED = range(6)

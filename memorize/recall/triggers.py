@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from memorize.patterns import late
 from memorize.recall import commands
 from memorize.recall.commands import Call
 from memorize.recall.deeds import (
@@ -39,9 +40,9 @@ GLOB_CHARS_MAX: Final = 200
 _OWN_MAX: Final = 64
 _OWN_COMMANDS_MAX: Final = 16
 _ALIASES_MAX: Final = 10
-_NAME: Final = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
+_NAME: Final = late(r"[^\W_]+(?:[-_][^\W_]+)*")
 # One between names, as on Windows; before a sign of a glob it takes that sign's meaning away.
-_BACKSLASH: Final = re.compile(r"\\(?![*?\[\]{}!\\])")
+_BACKSLASH: Final = late(r"\\(?![*?\[\]{}!\\])")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_OWN: Final[Own] = MappingProxyType({})
 

@@ -6,22 +6,22 @@ here-strings and comments. Commands in script blocks, in parentheses and in ``$(
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from memorize.patterns import late
 from memorize.recall.words import Simple, Split, Word
 
-_PS_PLAIN: Final = re.compile(r"[^'\"`$@ \t\r\n;&|(){}<>#]+")
-_PS_QUOTED: Final = re.compile(r"[^\"`$]+")
-_PS_NAME: Final = re.compile(r"\$(?:\{[^}]{0,200}\}|[\w:]+|[?^$])")
-_PS_TEXT: Final = re.compile(r"'(?:[^']|'')*+'")
-_PS_HERE: Final = re.compile(r"@(['\"])[ \t]*\r?\n")
-_PS_REDIRECTION: Final = re.compile(r">>?(?:&[1-6])?")
-_PS_ASSIGNMENT: Final = re.compile(r"\$[\w:{}]+(?:\[[^\]]*\])?[+-]?=")
+_PS_PLAIN: Final = late(r"[^'\"`$@ \t\r\n;&|(){}<>#]+")
+_PS_QUOTED: Final = late(r"[^\"`$]+")
+_PS_NAME: Final = late(r"\$(?:\{[^}]{0,200}\}|[\w:]+|[?^$])")
+_PS_TEXT: Final = late(r"'(?:[^']|'')*+'")
+_PS_HERE: Final = late(r"@(['\"])[ \t]*\r?\n")
+_PS_REDIRECTION: Final = late(r">>?(?:&[1-6])?")
+_PS_ASSIGNMENT: Final = late(r"\$[\w:{}]+(?:\[[^\]]*\])?[+-]?=")
 _PS_KEYWORDS: Final = frozenset({"return", "else", "try", "finally", "do", "begin", "process", "end", "throw", "."})
 _NOTHING: Final = frozenset({"$null", "nul"})
-_CMD_PLAIN: Final = re.compile(r"[^\"^%! \t\r\n&|()<>]+")
-_CMD_NAME: Final = re.compile(r"%(?:[^%\s]{1,80}%|~?\w{1,8})|![^!\r\n\s]{1,80}!")
+_CMD_PLAIN: Final = late(r"[^\"^%! \t\r\n&|()<>]+")
+_CMD_NAME: Final = late(r"%(?:[^%\s]{1,80}%|~?\w{1,8})|![^!\r\n\s]{1,80}!")
 _CMD_BLOCKS: Final = frozenset({"if", "for", "else", "do"})
 
 

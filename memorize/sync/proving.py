@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from memorize.patterns import late
 from memorize.sync.catalog import Row
 from memorize.sync.pack import pack_name
 from memorize.sync.packfile import BAD, OURS, probe
 from memorize.sync.plan import level_of
 
 SPOILT: Final = "its content is not what this device put there"
-_NAME: Final = re.compile(r"[0-9]-[0-9a-f]{16}\.mzp")
+_NAME: Final = late(r"[0-9]-[0-9a-f]{16}\.mzp")
 
 
 def is_as_made(path: str, data: bytes) -> bool:

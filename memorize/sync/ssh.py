@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from memorize.errors import BadTarget, CannotRun
+from memorize.patterns import late
 from memorize.sync.transport import CHUNK_BYTES, SocketStream
 
 SCHEME: Final = "ssh://"
@@ -25,7 +25,7 @@ _LEAVE_S: Final = 3.0
 _CONNECT_S: Final = 15
 # The installer links the program there, and a shell that nobody logs in to often does not look there.
 _COMMAND: Final = 'PATH="$PATH:$HOME/.local/bin" exec memorize serve --stdio'
-_ADDRESS: Final = re.compile(
+_ADDRESS: Final = late(
     r"ssh://(?:(?P<user>[\w.+][\w.+-]*)@)?(?P<host>[\w.][\w.-]*|\[[0-9A-Fa-f:.]+\])"
     r"(?::(?P<port>\d{1,5}))?(?P<path>/[^\s]*)?"
 )
