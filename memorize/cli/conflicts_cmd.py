@@ -10,6 +10,7 @@ import click
 from memorize.cli.console import app, document, here_option, json_option, say, tell
 from memorize.cli.rows import as_item, as_line
 from memorize.clock import ago
+from memorize.counted import counted
 from memorize.index.query import Query, Row
 from memorize.recall.plain import one_line
 
@@ -109,7 +110,7 @@ def _show(
         say(state if state == DISPUTED else f"{state}, {alike:.0%} of the words in common")
         for row in (one, other):
             say(f"  {as_line(row, rivals)}")
-    tell(f"{total} pairs." if total else "No memories are at odds.")
+    tell(f"{counted(total, 'pair')}." if total else "No memories are at odds.")
     if total:
         tell("memorize audit has them judged  |  memorize forget ID  |  memorize edit ID")
 

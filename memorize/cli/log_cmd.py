@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from memorize.cli.console import app, here_option, json_option, listing, say
+from memorize.cli.rows import fit, width
 from memorize.counted import counted
 from memorize.model import Event
 from memorize.recall.plain import one_line
@@ -38,7 +39,7 @@ def command(limit: int, kind: str | None, session: str | None, here: bool, direc
     for event in events:
         telling = "(erased)" if event.id in gone else _telling(event.payload)
         when = datetime.fromtimestamp(event.header.wall / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        say(f"{event.id.hex()[:6]}  {when}  {event.kind:20} {telling}"[:_LINE])
+        say(fit(f"{event.id.hex()[:6]}  {when}  {event.kind:20} {telling}", min(width(), _LINE)))
 
 
 def _telling(payload: Mapping[str, Any] | None) -> str:

@@ -50,7 +50,7 @@ _ACTIONS: Final = (
         rf"merging {_AN}{_PR}",
         rf"merge {_AN}{_PR}",
         _NONE,
-        rf"{_KO_PR}(?:을|를)? ?(?:머지|병합|합)",
+        rf"{_KO_PR}(?:을|를|은|는)? ?(?:\S{{1,4}} ){{0,2}}(?:머지|병합|합)",
     ),
     _Action("container-push", f"pushing {_IMAGE}", f"push {_IMAGE}", _NONE, r"이미지(?:를)? ?(?:푸시|올)"),
     _Action(
@@ -121,6 +121,7 @@ _KO_WHEN: Final = (
 )
 _KO_ABOUT: Final = r" ?(?:메시지|제목|본문|설명)?(?:은|는|에|에는|에서는|의)? "
 _KO_NOT: Final = r"(?:\S{0,4}지 ?(?:마|말|않)|\S{0,3} ?금지|\S{0,4}면 안)"
+_KO_DO: Final = r"(?:해라|하라|하세요|하십시오|해 ?주세요|해야|할 것)"
 # An order that an occasion makes one for every time, without "always": "before pushing, run the tests".
 _VERBS: Final = (
     r"(?:run|use|add|check|make sure|ensure|update|ask|write|sign|bump|include|put|format|lint|keep|rebase|squash"
@@ -161,7 +162,8 @@ def _braced(text: str) -> str:
 
 _WHEN: Final = _table(f"{_braced(_MOMENT)}(?:{{doing}}|{{does}})|{_braced(_EACH)}(?:{{noun}}|{{does}})", _KO_WHEN)
 _WHAT: Final = _table(
-    f"{_braced(_ORDERED)}(?:{{does}})|{_braced(_ABOUT)}(?:{{noun}}){_braced(_BOUND)}", f"(?:{_KO_ABOUT}|{_KO_NOT})"
+    f"{_braced(_ORDERED)}(?:{{does}})|{_braced(_ABOUT)}(?:{{noun}}){_braced(_BOUND)}",
+    f"(?:{_KO_ABOUT}|{_KO_NOT}|{_KO_DO})",
 )
 _CODED: Final = {
     _WHEN: late(f"(?:{_MOMENT}|{_EACH})(?:run(?:ning)? |call(?:ing)? |us(?:e|ing) )?$", re.IGNORECASE),

@@ -28,6 +28,13 @@ _COSINE_MIN: Final = 0.3
 _TERMS_MAX: Final = 200
 # What two texts must share to be looked at together.
 _ALIKE_TERMS_MIN: Final = 2
+# Korean pairs that only say that something is to be done or not: two orders at odds differ in just these.
+_ENDINGS: Final = frozenset(
+    (
+        "해라 하라 하지 지마 마라 말라 마세 세요 하세 해요 십시 시오 하십 한다 는다 된다 않는 않다 지않 해야 야한 "
+        "항상 절대 반드 드시 은 는 을 를 에 로"
+    ).split()
+)
 
 _TOKEN: Final = late(r"[a-z0-9]+(?:[.+#'-][a-z0-9]+)*[+#]*|[가-힣]+|[ぁ-んァ-ヶー]+|[\u4e00-\u9fff]")
 _ARTICLES: Final = frozenset({"a", "an", "the"})
@@ -158,7 +165,7 @@ def terms(text: str) -> frozenset[str]:
 
 def likeness(one: str, other: str) -> float:
     """Return the share of the shorter text's telling words that the other one has too; 0 when they share too few."""
-    left, right = terms(one), terms(other)
+    left, right = terms(one) - _ENDINGS or terms(one), terms(other) - _ENDINGS or terms(other)
     shared = len(left & right)
     least = min(len(left), len(right))
     return shared / least if shared >= min(_ALIKE_TERMS_MIN, least) and least else 0.0

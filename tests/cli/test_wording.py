@@ -50,6 +50,7 @@ def test_a_list_fits_the_columns_and_has_a_date(person: Person, monkeypatch: pyt
     (line,) = person.types("list").out.splitlines()
     assert columns_of(line) <= 80
     assert line.endswith("…")
+    assert all(columns_of(line) <= 80 for line in person.types("log").out.splitlines())
     assert any(month in line for month in "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split())
 
 

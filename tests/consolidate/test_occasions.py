@@ -31,6 +31,9 @@ ORDERS = [
     ("의존성을 추가할 때는 반드시 먼저 물어봐 주세요.", "rule", "dependency-add"),
     ("`npm publish` 전에는 반드시 변경 기록을 확인해 주세요.", "rule", "package-publish"),
     ("커밋 메시지는 항상 영어로 작성해야 합니다.", "preference", "git-commit"),
+    ("PR은 항상 직접 머지해라.", "constraint", "pr-merge"),
+    ("PR은 절대 직접 머지하지 마라.", "constraint", "pr-merge"),
+    ("풀 리퀘스트를 절대 혼자 병합하지 마세요.", "constraint", "pr-merge"),
     ("main 브랜치에 직접 푸시하지 마세요.", "constraint", "git-push"),
 ]
 MENTIONS = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memorize.consolidate.reconcile import LISTED_MIN
 from memorize.consolidate.updates import SAME, UPDATE, Stated, different_values, likeness, relation, tokens
 
 STAY = ""
@@ -92,7 +93,14 @@ def test_values_of_what_may_have_several_are_not_even_asked_about() -> None:
 
 def test_likeness_sees_through_negation_in_both_languages() -> None:
     assert likeness("merge PRs yourself", "never merge PRs yourself") == 1.0
-    assert likeness("PR은 직접 머지해라", "PR은 직접 머지하지 마라") >= 0.6
+    for does, does_not in (
+        ("PR은 직접 머지해라", "PR은 직접 머지하지 마라"),
+        ("PR은 항상 직접 머지해라.", "PR은 절대 직접 머지하지 마라."),
+        ("항상 main에 직접 푸시해라", "절대 main에 직접 푸시하지 마세요"),
+        ("배포 전에 반드시 승인을 받는다", "배포 전에 승인을 받지 않는다"),
+    ):
+        assert likeness(does, does_not) >= LISTED_MIN
+    assert likeness("PR은 항상 직접 머지해라.", "배포는 항상 직접 하세요.") < LISTED_MIN
     assert likeness("merge PRs yourself", "환불은 한 번만 한다") == 0.0
     assert likeness("", "x") == 0.0
 
