@@ -72,9 +72,9 @@ def _again(parts: App, project: str | None, choice: Choice, wait_s: float) -> Re
 
 def _nothing(done: Report) -> str:
     if done.failed:
-        return f"no answer that can be used, {done.failed} times; the windows stay open and are tried again"
+        return f"no answer that can be used, {counted(done.failed, 'time')}; the windows stay open and are tried again"
     if done.parked:
-        return f"{done.parked} windows failed too often: memorize consolidate --retry-parked"
+        return f"{counted(done.parked, 'window')} failed too often: memorize consolidate --retry-parked"
     return "nothing was consolidated" if done.notice else "no window is open"
 
 

@@ -10,6 +10,7 @@ import click
 from memorize.bootstrap import App
 from memorize.cli.console import app, document, here_option, json_option, say, tell
 from memorize.counted import counted
+from memorize.recall.plain import one_line
 
 _SAID: Final = {
     "same": "the keys of the store that this device writes to already",
@@ -140,7 +141,7 @@ def scope(what: str, directory: str, as_json: bool) -> None:
         return
     state = f"under its own key {current.id.hex()}" if current else "under the store's key"
     already = "already " if ring == before else ""
-    say(f"{place.name} {already}travels {state}")
+    say(f"{one_line(place.name)} {already}travels {state}")
     if current and ring != before:
         tell('Give it to your other devices: "memorize key export" here, "memorize key import" there, or pair them.')
 

@@ -56,6 +56,20 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; name the nearest one when there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as wrong:
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], VERBS, n=1):
+                message = f'{wrong.message.rstrip(".")}; did you mean "{near[0]}"?'
+                raise click.UsageError(message, ctx) from None
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section of help a group of verbs."""
         for title, verbs in SECTIONS.items():

@@ -6,6 +6,7 @@ import click
 
 from memorize.cli.console import app, document, json_option, listing, say, tell
 from memorize.cli.naming import called, project_meant
+from memorize.cli.rows import padded
 from memorize.counted import counted
 from memorize.errors import NotLinked
 from memorize.model import PROJECT_LINKED, PROJECT_UNLINKED, Draft
@@ -32,7 +33,7 @@ def command(context: click.Context, as_json: bool) -> None:
         paths = one_line(", ".join(one.paths[:2]))
         joined = "" if one.root == one.key else f"  (one with {one.root[:8]})"
         counts = f"{counted(one.memories, 'memory'):>14} {counted(one.sessions, 'session'):>12}"
-        say(f"{one.key[:8]}  {one_line(one.name):24} {counts}  {paths}{joined}")
+        say(f"{one.key[:8]}  {padded(one_line(one.name), 24)} {counts}  {paths}{joined}")
     for key, others in alike.items():
         for other in others:
             if key < other:

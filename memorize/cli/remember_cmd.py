@@ -11,6 +11,7 @@ from memorize.cli.console import app, document, here_option, json_option, say, t
 from memorize.errors import NothingToRemember
 from memorize.model import MEMORY_KINDS
 from memorize.recall.changes import formed, remembered
+from memorize.recall.plain import one_line
 
 _IMPORTANCE = {"decision": 8, "constraint": 8, "rule": 8, "preference": 7, "failure": 7, "question": 6}
 
@@ -55,7 +56,7 @@ def command(
     if as_json:
         document({"id": identity, "project": place.project, **parts.group(identity).shown()})
         return
-    where = "every project" if personal else place.name
+    where = "every project" if personal else one_line(place.name)
     told = f"; told before {', '.join(names)}" if names else ""
     say(f"remembered {identity.hex()[:6]} for {where}: {payload['kind']}, importance {payload['importance']}{told}")
 

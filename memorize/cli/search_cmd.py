@@ -10,6 +10,7 @@ from memorize.cli.console import app, here_option, json_option, listing, say, te
 from memorize.cli.rows import as_item, as_line, width
 from memorize.counted import counted
 from memorize.model import MEMORY_KINDS
+from memorize.recall.plain import one_line
 from memorize.recall.rank import explain
 
 
@@ -62,7 +63,7 @@ def command(
         say(f"{number:2}  {as_line(hit.row, rivals, width() - 4)}")
         if explained:
             say(f"              {explain(hit.score, parts.weights)}")
-    where = "every project" if all_projects else f"{place.name} + personal"
+    where = "every project" if all_projects else f"{one_line(place.name)} + personal"
     tell(f"{len(found.hits)} of {counted(found.total, 'memory')} in {where}, {spent_ms:.0f} ms.")
     if found.hits:
         first = found.hits[0].row.id.hex()[:6]

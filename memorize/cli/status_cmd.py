@@ -17,6 +17,7 @@ from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.counted import counted
 from memorize.daemon import life
+from memorize.recall.plain import one_line
 
 
 @click.command()
@@ -104,7 +105,7 @@ def _size(path: Path) -> int:
 
 def _lines(parts: App, facts: dict[str, Any]) -> list[str]:
     now = parts.clock.wall_ms()
-    name = facts["project"]["name"]
+    name = one_line(facts["project"]["name"])
     last = "nothing captured yet"
     if facts["last_ms"]:
         last = f"last captured {ago(facts['last_ms'], now)} ({_title(facts['last_agent'])})"

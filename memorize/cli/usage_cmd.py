@@ -10,6 +10,7 @@ from memorize.cli.console import app, document, json_option, say
 from memorize.cli.rows import padded
 from memorize.consolidate.spend import Line, Meter, Used, total
 from memorize.index.lifetimes import Lifetime, lifetimes
+from memorize.recall.plain import one_line
 
 
 @click.command()
@@ -47,7 +48,7 @@ def command(days: int, lives: bool, as_json: bool) -> None:
     if lines:
         say(_row("day", "project", "purpose", "by", ("calls", "failed", "in", "out", "USD")))
     for line in lines:
-        name = names.get(line.project) or line.project[:8] or "-"
+        name = one_line(names.get(line.project, "")) or line.project[:8] or "-"
         say(_row(line.day, name, line.purpose, line.extractor, _words(line.used)))
     if lines:
         say(_row("together", "", "", "", _words(total(lines))))

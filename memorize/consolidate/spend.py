@@ -92,7 +92,8 @@ class Meter:
             if connection is None:
                 return None
             row = connection.execute("select text from refusals where day = ?", (self._day(),)).fetchone()
-            return row[0] if row else None
+        # The tokens that were wanted, and not the words of then: the caps may be others by now.
+        return self._full(used, int(row[0])) if row and row[0].isdecimal() else None
 
     def _full(self, used: Used, wanted: int) -> str | None:
         """Return the notice when the caps leave no room for another call of ``wanted`` tokens."""
@@ -120,7 +121,7 @@ class Meter:
                 number = connection.execute(f"insert into calls values(null, {marks})", row).lastrowid
                 assert number is not None
                 return number
-            connection.execute("insert or replace into refusals values(?, ?)", (day, notice))
+            connection.execute("insert or replace into refusals values(?, ?)", (day, str(tokens)))
         raise CapReached(notice)
 
     def end(self, number: int, reply: Reply | ModelFailed, seconds: float = 0.0) -> None:

@@ -25,6 +25,23 @@ def test_status_counts_like_a_person(person: Person) -> None:
     assert "has not run yet; by rules, no model calls" in said
 
 
+def test_the_name_of_a_project_takes_one_line_whatever_it_is(person: Person) -> None:
+    place = person.project.parent / "새\n줄 'n\x1b[31m\" 것"
+    place.mkdir()
+    (identity,) = person.types("remember", "기억.", "--project", str(place)).out.splitlines()
+    assert "for 새 줄 'n\" 것: fact" in identity
+    assert len(person.types("status", "--project", str(place)).out.splitlines()) == 5
+    shown = person.types("search", "기억", "--project", str(place))
+    assert "in 새 줄 'n\" 것 + personal" in shown.err
+
+
+def test_a_verb_that_is_not_there_names_the_nearest(person: Person) -> None:
+    assert 'did you mean "search"?' in person.types("serch", "x").err
+    said = person.types("zzz")
+    assert said.code == 2
+    assert "did you mean" not in said.err
+
+
 def test_too_few_digits_are_told_as_such(person: Person) -> None:
     identity = person.remembers("기억.")
     for short in ("", identity[:1], identity[:3]):

@@ -166,6 +166,16 @@ def test_beyond_the_cap_no_call_is_made_and_the_next_day_it_goes_on(path: Path, 
     assert asks(counted, 10) == 3
 
 
+@pytest.mark.parametrize("first", [{"calls": 3}, {"tokens": 100}])
+def test_a_cap_that_was_raised_stops_nothing_any_more(path: Path, clock: Hand, first: dict[str, int]) -> None:
+    assert asks(meter(path, clock, **first), 10) < 10
+    assert meter(path, clock, **first).notice() is not None
+    raised = meter(path, clock)
+    assert raised.notice() is None
+    assert asks(raised) == 1
+    assert raised.notice() is None
+
+
 def test_a_cap_of_no_calls_means_none(path: Path, clock: Hand) -> None:
     counted = meter(path, clock, calls=0)
     assert asks(counted) == 0
