@@ -96,6 +96,11 @@ class Home:
         return self.root / "keys"
 
     @property
+    def visits(self) -> Path:
+        """Who reached this device by ssh, and how that ended."""
+        return self.receipts / "visits.json"
+
+    @property
     def receipts(self) -> Path:
         """What setup changed, so that uninstall can undo exactly that."""
         return self.root / "receipts"

@@ -217,6 +217,7 @@ class Syncing:
             keeping.keyring(self._store),
             lambda done, total: progress(target.label, done, total),
             asks=asks,
+            me=self._store.identity.replica,
         )
         if report.wrapped:
             self._take(list(report.wrapped))
@@ -338,7 +339,7 @@ def _of_peer(target: Target, report: PeerReport, now: int) -> Round:
     return Round(
         target,
         settled=report.converged,
-        reason=_with_remedy(report),
+        reason=with_remedy(report),
         sent=report.sent,
         received=report.received,
         bad=report.bad,
@@ -346,7 +347,8 @@ def _of_peer(target: Target, report: PeerReport, now: int) -> Round:
     )
 
 
-def _with_remedy(report: PeerReport) -> str:
+def with_remedy(report: PeerReport) -> str:
+    """Return why an exchange did not come to its end, and what helps."""
     remedy = _REMEDIES.get(report.code, "")
     if report.code == "unreachable" and any(words in report.reason for words in _NO_PROGRAM):
         remedy = "install memorize there, or give its path behind the host: ssh://HOST/PATH/OF/memorize"

@@ -18,7 +18,7 @@ def command() -> None:
     You need not run this: "memorize sync ssh://HOST" on the other device does, by ssh. Nothing but the exchange is
     written to standard output. Both sides must hold a key of the same store ("memorize key export").
     """
-    from memorize.bootstrap import keeping
+    from memorize.bootstrap import keeping, visits
     from memorize.sync.handshake import Role
     from memorize.sync.peer import sync_stream
     from memorize.sync.ring import adopt
@@ -37,5 +37,6 @@ def command() -> None:
         os.close(sink)  # however it ends, the other side must not wait for more
     if adopt(ring, report.wrapped) != ring:
         keeping.update(parts, lambda current: adopt(current, report.wrapped))
+    visits.note(parts, report, next(iter(os.environ.get("SSH_CONNECTION", "").split()), ""))
     if not report.converged:
         tell(f"memorize: {report.reason}")

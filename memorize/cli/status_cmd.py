@@ -73,12 +73,12 @@ def _capture(parts: App) -> list[dict[str, Any]]:
 
 def _sync(parts: App) -> dict[str, Any] | None:
     """Return what is known of sync; None while nothing is set up, and then nothing of it is loaded."""
-    if not parts.home.sync.exists() and not parts.home.peers.exists():
+    if not any(path.exists() for path in (parts.home.sync, parts.home.peers, parts.home.visits)):
         return None
     from memorize.cli.sync_cmd import facts_of
 
     facts = facts_of(parts)
-    return facts if facts["targets"] or facts["peers"] else None
+    return facts if facts["targets"] or facts["peers"] or facts["visits"] else None
 
 
 def _sync_words(facts: dict[str, Any] | None, now: int) -> str:
@@ -86,6 +86,7 @@ def _sync_words(facts: dict[str, Any] | None, now: int) -> str:
         return "not set up"
     places = [f"folder {one['where']}" if one["kind"] == "folder" else one["where"] for one in facts["targets"]]
     places += [f"{one['name']} (paired)" for one in facts["peers"]]
+    places = places or ["reached by ssh"]
     others = [
         f"{one['name'] or one['id'][:8]} {ago(min(one['last_ms'], now), now)}"
         for one in facts["devices"]

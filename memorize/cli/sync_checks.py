@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from memorize import __version__
 from memorize.bootstrap import App
-from memorize.cli.sync_cmd import facts_of, state_of, strangers
+from memorize.cli.sync_cmd import came, facts_of, state_of, strangers, visitor
 from memorize.clock import ago, lasting
 from memorize.counted import counted
 from memorize.daemon import life
@@ -35,6 +35,10 @@ def findings(parts: App) -> Iterator[Finding]:
     for one in facts["peers"]:
         do = "" if one["converged"] else "memorize peer list"
         yield Finding(not do, "peer", f"{one['name']}: {state_of(one)}", do)
+    for one in facts["visits"]:
+        if not one["settled"]:
+            text = f"{visitor(one)} reached this device {came(one, now)}"
+            yield Finding(False, "sync", text, "mend what it says, then sync there again")
     others = [one for one in facts["devices"] if not one["here"]]
     yield from _devices(others, now)
     twins = len(parts.holding.twins())

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memorize.bootstrap.syncing import Progress, Round, Syncing
+from memorize.bootstrap.visits import visits
 from memorize.cli.console import app, confirm, document, json_option, progress, say, tell
 from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.counted import counted
 from memorize.errors import NotSynced, UnknownTarget
+from memorize.recall.plain import one_line
 
 if TYPE_CHECKING:
     from memorize.bootstrap import App
@@ -144,7 +146,9 @@ def status(as_json: bool) -> None:
             say(f"    {strangers(one['foreign'])}")
     for one in facts["peers"]:
         say(f"paired {one['name']}  {state_of(one)}")
-    if not facts["targets"] and not facts["peers"]:
+    for one in facts["visits"]:
+        say(f"reached by {visitor(one)}  {came(one, now)}")
+    if not facts["targets"] and not facts["peers"] and not facts["visits"]:
         say("nothing to sync with yet: memorize sync add folder PATH, or memorize sync add ssh://HOST")
     for device in facts["devices"]:
         say(_device_line(device, now))
@@ -171,15 +175,39 @@ def facts_of(parts: App) -> dict[str, Any]:
         if one["waiting"]
     ]
     why += [f"{one['name']} (paired): {state_of(one)}" for one in paired if not one["converged"]]
+    met = [one._asdict() for one in visits(parts)] if parts.home.visits.exists() else []
+    if met and not items and not paired:
+        why += _since_visit(met[0], pair)
+    some = bool(items or paired or met)
     return {
         "targets": items,
         "peers": paired,
+        "visits": met,
         "devices": [_device(one, parts.device(), syncing.retired()) for one in syncing.devices()],
-        "converged": bool(items or paired) and not why,
-        "why": why or ([] if items or paired else ["nothing to sync with"]),
+        "converged": some and not why,
+        "why": why or ([] if some else ["nothing to sync with"]),
         "set": pair[0],
         "state": pair[1],
     }
+
+
+def _since_visit(last: dict[str, Any], pair: Sequence[str]) -> list[str]:
+    """Say what stands open where only others come: nothing else is set up here."""
+    if not last["settled"]:
+        return [f"{visitor(last)}: {last['reason']}"]
+    return [] if last["set"] == pair[0] else [f"{visitor(last)}: new events here since it came"]
+
+
+def visitor(visit: dict[str, Any]) -> str:
+    """Return how to call a device that came by ssh."""
+    device = f"{one_line(visit['name']) or 'a device'} ({visit['device'][:8]})" if visit["device"] else "a device"
+    return f"{device} from {visit['address']}" if visit["address"] else device
+
+
+def came(visit: dict[str, Any], now: int) -> str:
+    """Return when it came and what came of it."""
+    state = "both held the same" if visit["settled"] else visit["reason"]
+    return f"{ago(visit['at_ms'], now)}: {state} (sent {visit['sent']}, received {visit['received']})"
 
 
 def _paired(parts: App) -> list[dict[str, Any]]:

@@ -25,7 +25,8 @@ class PeerReport(NamedTuple):
     ``received``: events or bodies new here; ``bad``: received ones that were not what they claim to be, dropped.
     ``bytes_out``, ``bytes_in``: of the protocol, before ssh or TLS. ``turns``: how often this side spoke. ``code`` for
     programs and ``reason`` for people tell why not (``key``, ``store``, ``version``: refused before any event moved).
-    ``ahead``: own writers of which the peer knew more. ``wrapped``: keys to be taken up by ``ring.adopt``.
+    ``ahead``: own writers of which the peer knew more. ``wrapped``: keys to be taken up by ``ring.adopt``. ``who``: the
+    replica that the initiator says it is; empty when it does not say, and on its own side.
     """
 
     converged: bool
@@ -40,12 +41,13 @@ class PeerReport(NamedTuple):
     reason: str = ""
     ahead: frozenset[bytes] = frozenset()
     wrapped: tuple[Wrapped, ...] = ()
+    who: bytes = b""
 
 
-def session(holding: Holding, ring: Keyring, role: Role, *, stays: bool = False) -> Session:
+def session(holding: Holding, ring: Keyring, role: Role, *, me: bytes = b"", stays: bool = False) -> Session:
     """Return a session that proves the current key, or another one which other devices may still have."""
     current, *older = doors(ring)
-    return Session(holding, current.secret, current.store, role, older=older, gift=_gift(ring), stays=stays)
+    return Session(holding, current.secret, current.store, role, older=older, gift=_gift(ring), me=me, stays=stays)
 
 
 def doors(ring: Keyring) -> list[Door]:
@@ -98,16 +100,21 @@ def sync_stream(
     role: Role,
     progress: Progress = lambda *_: None,
     idle_s: float = PEER_IDLE_S,
+    me: bytes = b"",
 ) -> PeerReport:
-    """Exchange events with whoever is at the other end of a stream, and close it. Raises Problems of this side only."""
-    held = session(holding, ring, role)
+    """Exchange events with whoever is at the other end of a stream, and close it. Raises Problems of this side only.
+
+    ``me``: the replica of this side, which an initiator tells the other one.
+    """
+    held = session(holding, ring, role, me=me)
     outcome, link = run(held, stream, idle_s, progress)
     return _report(outcome, held, link)
 
 
 def _report(outcome: Outcome, held: Session, link: Link) -> PeerReport:
     told = outcome._asdict()
-    return PeerReport(**told, bytes_out=link.bytes_out, bytes_in=link.bytes_in, turns=held.turns, wrapped=given(held))
+    report = PeerReport(**told, wrapped=given(held), who=held.who)
+    return report._replace(bytes_out=link.bytes_out, bytes_in=link.bytes_in, turns=held.turns)
 
 
 def sync_peer(
@@ -120,17 +127,19 @@ def sync_peer(
     command: str = "",
     options: Sequence[str] = (),
     idle_s: float = PEER_IDLE_S,
+    me: bytes = b"",
 ) -> PeerReport:
     """Exchange events with ``ssh://[user@]host[:port][/path/of/memorize]`` until both hold the same.
 
     ``asks``: there is a person at a terminal whom ssh may ask. ``command`` is run on the other side instead of
-    ``memorize serve --stdio``; ``options`` are further options of ssh. A peer that cannot be reached, or does not
-    converge, is told in the report; what was received by then stays, and the next call goes on from there. Raises
-    BadTarget, CannotRun, Busy, CannotRead, CannotWrite.
+    ``memorize serve --stdio``; ``options`` are further options of ssh; ``me``: the replica of this side, so that the
+    other one can tell a person who came. A peer that cannot be reached, or does not converge, is told in the report;
+    what was received by then stays, and the next call goes on from there. Raises BadTarget, CannotRun, Busy,
+    CannotRead, CannotWrite.
     """
     words = ssh.words(ssh.parse_address(address, command), asks=asks, options=options)
     child = ssh.Child(words)
-    report = sync_stream(child.stream, holding, ring, Role.INITIATOR, progress, idle_s)
+    report = sync_stream(child.stream, holding, ring, Role.INITIATOR, progress, idle_s, me)
     if report.converged or report.code not in ("closed", "idle"):
         return report
     said = child.said()

@@ -56,20 +56,26 @@ class Session:
         *,
         older: Sequence[Door] = (),
         gift: bytes = b"",
+        me: bytes = b"",
         capabilities: frozenset[str] = CAPABILITIES,
         pace: Pace = Pace(),  # noqa: B008 - a frozen value
         stays: bool = False,
     ) -> None:
-        """Put one side together. ``gift``: bytes that the other side's caller gets, sent in the clear."""
+        """Put one side together. ``gift``: bytes that the other side's caller gets, sent in the clear.
+
+        ``me``: the replica of this side; an initiator tells it to a side that has proved the key, a responder nobody.
+        """
         self.outcome: Outcome | None = None
         self.settled: Outcome | None = None
         self.problem: Problem | None = None  # what stood in the way on this side, if anything did
         self.gift = b""  # what the other side gave; to be used only once ``trusted``
+        self.who = b""  # the replica that the other side says it is; nothing proves it
         self.trusted = False
         self.failed = False  # this side has told the other one of an error
         self.turns = 0
         self.asked = False  # the responder has news
         self._role = role
+        self._me = me
         self._doors = (Door(store, key), *older)
         self._capabilities = capabilities if stays else capabilities - {STAYS}
         self._mine = handshake.greeting(self._doors, self._capabilities, os.urandom(handshake.CHALLENGE_BYTES), gift)
@@ -194,6 +200,7 @@ class Session:
             if not handshake.is_proof(frame.fields[0], self._door, other, *self._greetings()):
                 raise Refused("key", "it could not prove that it has the key")
             self.trusted = True
+            self.who = frame.fields[1] if len(frame.fields) > 1 else b""
             self._steps += 1
             return []
         if self.leads or not self._first_turn or frame.kind not in _UNPROVEN:
@@ -220,7 +227,7 @@ class Session:
         if not self.leads and not self._proven:
             frames.append((wire.HELLO, (self._mine.raw,)))
         if not self._proven:
-            frames.append((wire.PROOF, (self._proof(),)))
+            frames.append((wire.PROOF, (self._proof(), *([self._me] if self.leads and self._me else []))))
             self._proven = True
         frames += said
         if self._exchange.over is None:

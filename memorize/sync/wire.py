@@ -102,7 +102,10 @@ def parse(raw: bytes) -> Frame:
         return Frame(kind, number)
     if len(fields) < len(shape) or not all(check(value) for check, value in zip(shape, fields, strict=False)):
         raise Garbled(f"a frame of kind {kind} with other fields than it should have")
-    return Frame(kind, number, tuple(fields[: len(shape)]))
+    more = _LATER.get(kind, ())
+    known = fields[len(shape) : len(shape) + len(more)]
+    sound = len(known) == len(more) and all(check(value) for check, value in zip(more, known, strict=True))
+    return Frame(kind, number, tuple(fields[: len(shape)] + (known if sound else [])))
 
 
 # -- what fields are ----------------------------------------------------------------------------------------------
@@ -187,6 +190,9 @@ _SHAPES: Final[dict[int, tuple[Callable[[object], bool], ...]]] = {
     ERROR: (_is_count, _is_text, _is_text),
     NEWS: (),
 }
+
+# Fields that came later, behind those: left out where the other side does not send them, or as something else.
+_LATER: Final[dict[int, tuple[Callable[[object], bool], ...]]] = {PROOF: (_sized(RANDOM_BYTES),)}
 
 
 # -- events -------------------------------------------------------------------------------------------------------
