@@ -185,6 +185,7 @@ def peers_of(parts: App) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             {
                 "fingerprint": name,
                 "name": peer.name,
+                "device": peer.device.hex(),
                 "addresses": [str(one) for one in peer.addresses],
                 "since_ms": peer.since,
                 "state": str(state.get("state", "")),

@@ -34,6 +34,7 @@ def findings(parts: App) -> Iterator[Finding]:
         yield _target(one, now)
     for one in facts["peers"]:
         do = "" if one["converged"] else "memorize peer list"
+        do = f"memorize peer remove {one['fingerprint'][:12]}" if one["retired"] else do
         yield Finding(not do, "peer", f"{one['name']}: {state_of(one)}", do)
     for one in facts["visits"]:
         if not one["settled"]:

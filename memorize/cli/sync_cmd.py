@@ -114,6 +114,9 @@ def retire(device: str, yes: bool) -> None:
             confirm(f"{found[0].name or found[0].id[:8]} ({found[0].id[:8]}) never comes back?")
         syncing.retire(found[0])
         say(f"retired {found[0].name or found[0].id[:8]}")
+        for peer in _paired(parts):
+            if peer["device"] == found[0].id:
+                tell(f"It is still paired, and let in when it comes: memorize peer remove {peer['fingerprint'][:12]}")
         return
     known = [(one, replica) for one in syncing.devices() for replica in one.replicas]
     replicas = [
@@ -163,7 +166,11 @@ def facts_of(parts: App) -> dict[str, Any]:
     last = syncing.last()
     items = [_known(target._asdict(), last.get(target.where)) for target in syncing.targets()]
     pair = parts.reader().digest()
-    paired = _paired(parts)
+    known = [_device(one, parts.device(), syncing.retired()) for one in syncing.devices()]
+    gone = {one["id"] for one in known if one["retired"]}
+    paired = [{**one, "retired": one["device"] in gone} for one in _paired(parts)]
+    # One that never comes back is no reason to wait.
+    live = [one for one in paired if not one["retired"]]
     # What was written since the last round has not been handed out.
     why = [f"{_label(one)}: {one['reason'] or 'no round yet'}" for one in items if not one["settled"]]
     why += [
@@ -174,16 +181,16 @@ def facts_of(parts: App) -> dict[str, Any]:
         for one in items
         if one["waiting"]
     ]
-    why += [f"{one['name']} (paired): {state_of(one)}" for one in paired if not one["converged"]]
+    why += [f"{one['name']} (paired): {state_of(one)}" for one in live if not one["converged"]]
     met = [one._asdict() for one in visits(parts)] if parts.home.visits.exists() else []
-    if met and not items and not paired:
+    if met and not items and not live:
         why += _since_visit(met[0], pair)
-    some = bool(items or paired or met)
+    some = bool(items or live or met)
     return {
         "targets": items,
         "peers": paired,
         "visits": met,
-        "devices": [_device(one, parts.device(), syncing.retired()) for one in syncing.devices()],
+        "devices": known,
         "converged": some and not why,
         "why": why or ([] if some else ["nothing to sync with"]),
         "set": pair[0],
@@ -221,6 +228,8 @@ def _paired(parts: App) -> list[dict[str, Any]]:
 
 def state_of(one: dict[str, Any]) -> str:
     """Return how it stands with a paired device, in words."""
+    if one["retired"]:
+        return f"retired, and still paired: memorize peer remove {one['fingerprint'][:12]}"
     if one["converged"]:
         return "connected, both hold the same"
     return one["reason"] or one["state"] or "the daemon is not running: memorize daemon start"

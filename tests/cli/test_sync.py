@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from memorize.bootstrap import open_app
+from memorize.bootstrap.meeting import own_certificate
 from memorize.log.files import RealFiles
 from memorize.log.identity import key_path, peek
 from memorize.paths import Home
+from memorize.sync import peers
 from memorize.sync.folder import RealFolder
+from memorize.sync.peers import Peer
 from tests.cli.kit import Person, Said
 
 KEPT = "환불은 결제의 멱등 키를 다시 쓴다"
@@ -315,6 +319,31 @@ def test_a_device_that_never_comes_back_is_retired_by_name(devices: Devices) -> 
     assert devices.rounds("a", "a")[-1].code == 0
     texts = {item["text"] for item in devices.at("a").gets("list", "--all-projects")["items"]}
     assert texts == {KEPT, "an old fact"}
+
+
+def test_a_retired_device_that_is_still_paired_is_waited_for_no_more_and_told_how_to_forget(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "옛 노트북")
+    devices.rounds("a", "옛 노트북", "a")
+    old = open_app({"MEMORIZE_HOME": str(devices.home("옛 노트북").root)})
+    met = Peer("옛 노트북", own_certificate(old).der, (), old.identity.device, 1)
+    peers.change(devices.home("a"), RealFiles(), lambda known: peers.with_peer(known, met))
+    person = devices.at("a")
+    facts = person.gets("sync", "status")
+    assert not facts["converged"]
+    assert [one["retired"] for one in facts["peers"]] == [False]
+    said = person.types("sync", "retire", "옛 노트북", "--yes")
+    remedy = f"memorize peer remove {met.fingerprint.hex()[:12]}"
+    assert remedy in said.err
+    devices.rounds("a")
+    facts = person.gets("sync", "status")
+    assert facts["converged"], facts["why"]
+    assert [one["retired"] for one in facts["peers"]] == [True]
+    assert remedy in person.types("sync", "status").out
+    checks = [one for one in person.types("doctor", "--json").json["items"] if one["name"] == "peer"]
+    assert [(one["level"], one["do"]) for one in checks] == [("warn", remedy)]
+    assert person.types(*remedy.split()[1:]).code == 0
+    assert person.gets("sync", "status")["peers"] == []
 
 
 def test_what_must_be_asked_is_not_done_where_nobody_can_be_asked(devices: Devices) -> None:
