@@ -119,6 +119,7 @@ def _notes(
 ) -> list[str]:
     notes: list[str | None] = [traces.hooks_disabled(path, planned.edit.after)]
     if agent.name == "codex":
+        notes.append(traces.codex_refuses(path, planned.edit.after))
         notes.append(traces.codex_trust(here.root, path, planned.edit.after or b""))
         notes.append(traces.codex_forms(here.root))
         if project is not None and agent.settings(here.root, None).resolve() in records:

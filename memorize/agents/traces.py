@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import tomllib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +40,8 @@ _PEER_VARIABLES: Final = frozenset(
         "SYNC_TOKEN",
     )
 )
+# Any other key at the top, and Codex (0.171) leaves the whole file aside.
+_CODEX_KEYS: Final = frozenset({"description", "hooks"})
 _HEAD_BYTES: Final = 256
 _GIT_S: Final = 5.0
 _TRUST_NOTE: Final = (
@@ -120,6 +123,21 @@ def codex_forms(root: Path) -> str | None:
     if not isinstance(hooks, dict) or not set(hooks) - {"state"}:
         return None
     return f"{root / 'config.toml'} holds hooks too; Codex reads both files but warns. Ours are in hooks.json."
+
+
+def codex_refuses(hooks: Path, text: bytes | None) -> str | None:
+    """Return a note when Codex reads nothing of a hooks file that is JSON: it is stricter than JSON is."""
+    if not text:
+        return None
+    if text.startswith(BOM_UTF8):
+        return f"{hooks} begins with a byte order mark, so Codex reads nothing of it: save the file without one."
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    if strange := sorted(set(value) - _CODEX_KEYS) if isinstance(value, dict) else []:
+        return f"{hooks} has the key {json.dumps(strange[0])}, so Codex reads nothing of it: take that key out."
+    return None
 
 
 def not_ignored(path: Path, project: Path) -> str | None:

@@ -21,6 +21,7 @@ OK: Final = "ok"
 LACKING: Final = "lacking"
 UNREADABLE: Final = "unreadable"
 DISABLED: Final = "disabled"
+REFUSED: Final = "refused"
 UNTRUSTED: Final = "untrusted"
 
 _TRUST: Final = 'open codex in any project, choose "Trust all and continue"'
@@ -75,6 +76,8 @@ def _look(home: Home, record: Record, environ: Mapping[str, str], windows: bool)
         return seen._replace(state=LACKING, text=lost, do=f"memorize setup --agent {agent.name}")
     if note := traces.hooks_disabled(path, text):
         return seen._replace(state=DISABLED, text=note, do=f'set "disableAllHooks" to false in {path}')
+    if agent.name == "codex" and (note := traces.codex_refuses(path, text)):
+        return seen._replace(state=REFUSED, text=note, do=f"mend {path} by hand")
     if agent.name == "codex" and (note := traces.codex_trust(here.root, path, text or b"")):
         return seen._replace(state=UNTRUSTED, text=note, do=_TRUST)
     return seen

@@ -116,4 +116,4 @@ def _say_edits(plan: Plan, dry_run: bool) -> None:
 
 
 def _where(found: Found) -> str:
-    return found.program or "its program was not found; wired all the same"
+    return found.program or "its program was not found; its settings are looked after all the same"

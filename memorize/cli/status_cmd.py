@@ -147,6 +147,7 @@ def _said(one: dict[str, Any]) -> str:
         wired.LACKING: "lacks hooks of ours",
         wired.UNREADABLE: "settings cannot be read",
         wired.DISABLED: "all hooks are switched off",
+        wired.REFUSED: "reads nothing of its hooks file",
         wired.UNTRUSTED: "waits for your trust",
     }
     return words[one["state"]] + (f": {one['do']}" if one["do"] else "")

@@ -396,6 +396,26 @@ def test_hooks_in_two_forms_and_hooks_switched_off_are_told(machine: Machine) ->
     assert "disableAllHooks" in told
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (b'\xef\xbb\xbf{"hooks": {}}', "byte order mark"),
+        ('{"hooks": {}, "나의 것": 1}'.encode(), "has the key"),
+        (b'{"hooks": {}, "description": "mine"}', None),
+        (b"", None),
+        (None, None),
+    ],
+)
+def test_a_hooks_file_of_which_codex_reads_nothing_is_told(
+    machine: Machine, text: bytes | None, word: str | None
+) -> None:
+    if text is not None:
+        machine.write(machine.codex, text)
+    told = notes(machine)
+    assert ("Codex reads nothing of it" in told) == (word is not None)
+    assert (word or "") in told
+
+
 def test_the_memorize_for_node_is_recognised_and_ours_is_not(machine: Machine) -> None:
     program = machine.write(
         machine.user / "bin" / "memorize", b"#!/home/x/venv/bin/python\nfrom memorize.cli.main import main\n"

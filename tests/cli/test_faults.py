@@ -127,6 +127,19 @@ def test_status_and_doctor_call_hooks_right_only_when_they_are(
         assert "Restart" not in line
 
 
+@pytest.mark.parametrize("spoilt", ["\ufeff{}", '{"version": 1, {}'])
+def test_status_and_doctor_say_when_codex_reads_nothing_of_its_hooks(
+    person: Person, own_home: Path, spoilt: str
+) -> None:
+    person.gets("setup", "--agent", "codex")
+    path = own_home / ".codex" / "hooks.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(spoilt.replace("{}", text if spoilt[0] == "\ufeff" else text[1:]), encoding="utf-8")
+    assert person.gets("status")["capture"][0]["state"] == "refused"
+    assert "Codex reads nothing of its hooks file" in person.types("status").out
+    assert _level(person, "hooks-codex") == "fail"
+
+
 def test_doctor_tells_when_the_hooks_of_an_agent_ran_last(person: Person) -> None:
     person.gets("setup", "--agent", "claude")
     assert "none has run yet" in person.types("doctor").out
