@@ -14,29 +14,58 @@ import click
 from memorize import __version__
 from memorize.errors import Deferred, Problem
 
-# verb -> module that holds ``command``. Sections as in "memorize --help".
-SECTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "Start": ("setup", "uninstall", "status", "doctor", "demo"),
-    "Memory": (
-        "remember",
-        "search",
-        "pack",
-        "show",
-        "list",
-        "edit",
-        "forget",
-        "restore",
-        "pin",
-        "unpin",
-        "confirm",
-        "history",
-        "review",
-        "erase",
-    ),
-    "Work": ("consolidate", "rules", "conflicts", "audit", "usage", "import", "sessions", "projects"),
-    "Store": ("log", "digest", "verify", "rebuild", "config"),
-    "Sync": ("sync", "peer", "key"),
-    "Run": ("daemon", "serve", "version"),
+# verb -> what it does, for "memorize --help", which so loads no verb. Sections as in the help.
+SECTIONS: Final[dict[str, dict[str, str]]] = {
+    "Start": {
+        "setup": "Put the hooks into your agents' settings.",
+        "uninstall": "Give the settings back as they were; the memory stays.",
+        "status": "Show what is remembered, wired and waiting, on five lines.",
+        "doctor": "Check everything, and say what to do about what is wrong.",
+        "demo": "Show the whole idea in a minute, with a recorded session.",
+    },
+    "Memory": {
+        "remember": "Remember a text as it stands.",
+        "search": "Search the memories of this project and the personal ones.",
+        "pack": "Print a context for a task.",
+        "show": "Show a memory or event in full.",
+        "list": "List the memories by importance and recency.",
+        "edit": "Replace a memory; the old one stays in its history.",
+        "forget": "Forget memories; restore brings them back.",
+        "restore": "Bring back what was forgotten or replaced.",
+        "pin": "Have a memory told first in every session.",
+        "unpin": "Take back the pins of a memory.",
+        "confirm": "Say that a memory is still true.",
+        "history": "Show what happened to a memory.",
+        "review": "Accept or reject what waits for you before it is told.",
+        "erase": "Erase texts for good, on all devices.",
+    },
+    "Work": {
+        "consolidate": "Form memories from what was observed, now.",
+        "rules": "List what is told right before an action.",
+        "conflicts": "List memories that are at odds, or alike and not judged.",
+        "audit": "Have live memories judged anew.",
+        "usage": "Show what models were asked and what it cost.",
+        "import": "Form memories from an agent's old transcripts.",
+        "sessions": "List the sessions of this project and what they edited.",
+        "projects": "List every project; say which two are one.",
+    },
+    "Store": {
+        "log": "Show the newest events.",
+        "digest": "Print the digests of all events and of the state.",
+        "verify": "Check the log, and mend it with --repair.",
+        "rebuild": "Build the index anew from the log.",
+        "config": "Show every setting with its value and meaning.",
+    },
+    "Sync": {
+        "sync": "Exchange events with your other devices now.",
+        "peer": "Pair devices that exchange events directly.",
+        "key": "Carry the keys to another device, or renew them.",
+    },
+    "Run": {
+        "daemon": "Start or stop the daemon, or show its status.",
+        "serve": "Answer another device on standard input and output.",
+        "version": "Show the version, and those of what it stands on.",
+    },
 }
 VERBS: Final = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
 
@@ -73,12 +102,8 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section of help a group of verbs."""
         for title, verbs in SECTIONS.items():
-            rows = []
-            for verb in verbs:
-                command = self.get_command(ctx, verb)
-                rows.append((verb, command.get_short_help_str(70) if command else ""))
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl(list(verbs.items()))
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memorize.cli.main import VERBS
 from memorize.cli.rows import columns_of, fit, padded
 from memorize.counted import counted
 from tests.cli.kit import Person
@@ -33,6 +34,17 @@ def test_the_name_of_a_project_takes_one_line_whatever_it_is(person: Person) -> 
     assert len(person.types("status", "--project", str(place)).out.splitlines()) == 5
     shown = person.types("search", "기억", "--project", str(place))
     assert "in 새 줄 'n\" 것 + personal" in shown.err
+
+
+def test_the_help_has_a_whole_sentence_on_one_line_for_every_verb(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = person.types("--help").out.splitlines()
+    shown = {line.split()[0]: line for line in lines if line.startswith("  ") and line.endswith(".")}
+    assert set(VERBS) <= set(shown)
+    assert all(columns_of(line) <= 80 for line in lines)
+    assert not [line for line in lines if "..." in line]
 
 
 def test_a_verb_that_is_not_there_names_the_nearest(person: Person) -> None:
