@@ -156,6 +156,19 @@ def test_only_the_faces_and_the_composition_root_read_the_environment() -> None:
     assert found == []
 
 
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    # Python up to 3.11.4, which Debian 12 has, goes on inside a group that did not match: "(?:a b)?+a" finds no "a".
+    bad = [
+        f"{path}:{node.lineno}"
+        for path in modules("memorize")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.search(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+", node.value)
+    ]
+    assert bad == []
+
+
 def test_no_file_names_a_registry_or_a_machine() -> None:
     # A letter in brackets, so that this file does not name what it looks for.
     hosts = (r"py[p]i\.", r"python[h]osted", r"npm[j]s\.", r"deb\.[d]ebian", r"crates\.[i]o")

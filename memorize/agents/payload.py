@@ -18,7 +18,7 @@ from memorize.log.spool import Unreadable
 from memorize.model import Capture
 from memorize.patterns import late
 
-_TOKEN: Final = late(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|"', re.DOTALL)
+_TOKEN: Final = late(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|[{}\[\],:]|"', re.DOTALL)
 _PRIVATE: Final = late(r"<\s{0,9}(/?)\s{0,9}private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 _OWN: Final = late(r"<\s{0,9}(/?)\s{0,9}memorize-context\b[^<>]*>", re.IGNORECASE)
 _SURROGATE: Final = late("[\ud800-\udfff]")

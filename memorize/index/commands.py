@@ -12,7 +12,7 @@ from memorize.patterns import late
 
 # What is quoted or escaped keeps its spaces. A text in quotes that are never closed is taken character by character.
 _PARTS: Final = late(
-    r"[^'\"\\ \t\r\f\v\n]+|'[^']*'|\"(?:[^\"\\]|\\.)*+\"|(?P<join>\\\r?\n)|\\.|(?P<space>[ \t\r\f\v\n]+)|.",
+    r"[^'\"\\ \t\r\f\v\n]+|'[^']*'|\"[^\"\\]*+(?:\\.[^\"\\]*+)*\"|(?P<join>\\\r?\n)|\\.|(?P<space>[ \t\r\f\v\n]+)|.",
     re.DOTALL,
 )
 # Without any of these all white space is folded already, whatever is quoted.

@@ -127,8 +127,9 @@ URL: Final = late(
 HEADER: Final = late(
     r"(?<![A-Za-z0-9_])(?P<scheme>[Bb]earer|BEARER|[Bb]asic|BASIC)(?P<gap>(?:\s|%20|\+){1,4})(?P<value>[A-Za-z0-9._~+/\-]{12,}+=*)"
 )
+_SCHEME: Final = "(?:bearer|basic|token|apikey|key|digest)"
 AUTHORIZATION: Final = late(
-    r"(?i)(?P<lead>authorization\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?:(?:bearer|basic|token|apikey|key|digest)\s{1,4})?+)"
+    rf"(?i)(?P<lead>authorization\\?[\"']?\s{{0,4}}[:=]\s{{0,4}}\\?[\"']?(?:{_SCHEME}\s{{1,4}})?)(?!{_SCHEME}\s)"
     r"(?P<value>[A-Za-z0-9._~+/\-]{6,}=*)"
 )
 USER: Final = late(

@@ -35,7 +35,7 @@ from memorize.recall.words import Simple, Split, Word
 _PLAIN: Final = late(r"[^'\"\\`$ \t\r\n;&|()<>#]+")
 _BLANKS: Final = late(r"[ \t\r]+")
 # Plain words up to the next thing that is none; each ends where nothing can be added to it.
-_ARGUMENTS: Final = late(r"(?:[^'\"\\`$ \t\r\n;&|()<>#]++(?:[ \t\r]++|(?=[\n;&|)]|\Z)))++")
+_ARGUMENTS: Final = late(r"(?:[^'\"\\`$ \t\r\n;&|()<>#]++(?:[ \t\r]++|(?=[\n;&|)]|\Z)))+")
 _ARGUMENT: Final = late(r"[^ \t\r]+")
 _NO_PARAMETERS: Final = late(r"\([ \t]*\)")
 _ASSIGNMENT: Final = late(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")

@@ -20,8 +20,8 @@ _QUOTED: Final = late(r"\"([^\"\\`$]*)\"")
 _IN_BRACES: Final = late(r"[^}'\"\\`$]+")
 _IN_PARENS: Final = late(r"[^()'\"\\`$#]+")
 _NAME: Final = late(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_ANSI: Final = late(r"(?:[^'\\]|\\.)*+'", re.DOTALL)
-_BACKQUOTED: Final = late(r"(?:[^`\\]|\\.)*+`", re.DOTALL)
+_ANSI: Final = late(r"[^'\\]*+(?:\\.[^'\\]*+)*'", re.DOTALL)
+_BACKQUOTED: Final = late(r"[^`\\]*+(?:\\.[^`\\]*+)*`", re.DOTALL)
 
 # What the next word is: an argument, the target of a redirection, its source, a descriptor, the end of a document.
 ARGUMENT, TARGET, SOURCE, COPY, DOCUMENT, TABBED = range(6)

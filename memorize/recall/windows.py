@@ -14,7 +14,7 @@ from memorize.recall.words import Simple, Split, Word
 _PS_PLAIN: Final = late(r"[^'\"`$@ \t\r\n;&|(){}<>#]+")
 _PS_QUOTED: Final = late(r"[^\"`$]+")
 _PS_NAME: Final = late(r"\$(?:\{[^}]{0,200}\}|[\w:]+|[?^$])")
-_PS_TEXT: Final = late(r"'(?:[^']|'')*+'")
+_PS_TEXT: Final = late(r"'[^']*+(?:''[^']*+)*'")
 _PS_HERE: Final = late(r"@(['\"])[ \t]*\r?\n")
 _PS_REDIRECTION: Final = late(r">>?(?:&[1-6])?")
 _PS_ASSIGNMENT: Final = late(r"\$[\w:{}]+(?:\[[^\]]*\])?[+-]?=")

@@ -334,6 +334,11 @@ _HARD = [
 ]
 
 
+@pytest.mark.parametrize("value", ["tokenab12cd34", "basically56ef", "Bearer78ghIJ90"])
+def test_nothing_is_kept_of_a_header_that_begins_like_the_name_of_a_scheme(value: str) -> None:
+    assert redact(f"인증 Authorization: {value} 끝") == "인증 Authorization: [redacted:authorization] 끝"
+
+
 @pytest.mark.parametrize("part", _HARD)
 def test_the_time_grows_with_the_length_and_not_with_its_square(part: str) -> None:
     def seconds(size: int) -> float:

@@ -156,6 +156,11 @@ QUOTING: Final = (
     ("git-commit", "git \\\r\n  commit -m x"),
     ("git-commit", "gi\\\nt commit"),
     ("git-commit", "\tgit\tcommit\t-m\tx"),
+    ("git-commit", "git commit --message='--help'"),
+    ("git-commit", 'git --git-dir="$REPO/.git" commit -m x'),
+    ("git-push branch-delete", 'git push origin :"$BRANCH"'),
+    ("infra-apply", "terraform -chdir='인프라' apply"),
+    ("infra-apply", 'kubectl --context="prod" apply -f x'),
 )
 STRUCTURE: Final = (
     ("git-push", "true && git push || echo failed"),
