@@ -28,7 +28,7 @@ def command() -> None:
     """
 
 
-@command.command("export")
+@command.command("export", short_help="Print one line with all keys, for another device.")
 def export() -> None:
     """Print one line with all keys, for "memorize key import" on another device of yours."""
     from memorize.bootstrap import keeping
@@ -42,7 +42,7 @@ def export() -> None:
     say(line)
 
 
-@command.command("import")
+@command.command("import", short_help="Take in the line of another device.")
 @json_option
 def import_(as_json: bool) -> None:
     """Read the line of another device from standard input, and share one memory with it.
@@ -70,7 +70,7 @@ def import_(as_json: bool) -> None:
     say(f"{_SAID[taken.outcome]} (store {store}); {'new keys were taken' if changed else 'nothing was changed'}")
 
 
-@command.command("show")
+@command.command("show", short_help="Show which keys this device has, never the keys.")
 @json_option
 def show(as_json: bool) -> None:
     """Show which keys this device has: their names only, never the keys."""
@@ -88,7 +88,7 @@ def show(as_json: bool) -> None:
         say(f"{counted(facts['destroyed'], 'scope key')} destroyed after erasures")
 
 
-@command.command("rotate")
+@command.command("rotate", short_help="Make a new store key.")
 @click.option("--by-hand", is_flag=True, help="Other devices get it only by a key line: when one was lost or stolen.")
 @json_option
 def rotate(by_hand: bool, as_json: bool) -> None:
@@ -110,7 +110,7 @@ def rotate(by_hand: bool, as_json: bool) -> None:
         tell('Other devices cannot read what is published from now on before they import the line of "key export".')
 
 
-@command.command("scope")
+@command.command("scope", short_help="Give a project a key of its own, or take it back.")
 @click.argument("what", type=click.Choice(["on", "off", "renew"]))
 @here_option
 @json_option

@@ -30,7 +30,7 @@ def command() -> None:
     """
 
 
-@command.command("pair")
+@command.command("pair", short_help="Pair this device with another one of yours.")
 @click.argument("code", required=False)
 @click.option("--at", "at", metavar="HOST:PORT", help="Where the device that shows the code waits.")
 @click.option("--yes", is_flag=True, help="Do not ask when both devices have a past.")
@@ -150,7 +150,7 @@ def _say_paired(parts: App, terms: Terms, side: str) -> None:
         tell('Events travel as soon as one of both listens: "memorize peer listen on".')
 
 
-@command.command("list")
+@command.command("list", short_help="List the paired devices, and how it stands with each.")
 @json_option
 def list_(as_json: bool) -> None:
     """List the paired devices, and how it stands with each."""
@@ -199,7 +199,7 @@ def peers_of(parts: App) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return items, told
 
 
-@command.command("remove")
+@command.command("remove", short_help="Forget a paired device.")
 @click.argument("name")
 def remove(name: str) -> None:
     """Forget a paired device: by its name or the first digits of its fingerprint.
@@ -215,7 +215,7 @@ def remove(name: str) -> None:
     tell('It still has the keys. If it was lost or stolen: "memorize key rotate --by-hand".')
 
 
-@command.command("listen")
+@command.command("listen", short_help="Open the daemon's port to paired devices, or close it.")
 @click.argument("what", type=click.Choice(["on", "off"]))
 @click.option("--port", type=click.IntRange(1, 65_535), help="The port; by default that of config.toml.")
 def listen(what: str, port: int | None) -> None:

@@ -43,7 +43,7 @@ def command(context: click.Context, as_json: bool) -> None:
         say("no project was captured yet")
 
 
-@command.command("link")
+@command.command("link", short_help="Say that two projects are one.")
 @click.argument("one", metavar="PROJECT")
 @click.argument("other", metavar="PROJECT")
 @json_option
@@ -67,7 +67,7 @@ def link(one: str, other: str, as_json: bool) -> None:
         say(f"{called(first)} and {called(second)} were one project already")
 
 
-@command.command("unlink")
+@command.command("unlink", short_help="Say that two joined projects are not one.")
 @click.argument("one", metavar="PROJECT")
 @click.argument("other", metavar="PROJECT")
 @json_option

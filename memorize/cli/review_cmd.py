@@ -8,7 +8,7 @@ import click
 
 from memorize.bootstrap import App
 from memorize.cli.console import app, here_option, json_option, listing, say, tell
-from memorize.cli.rows import as_item, as_line
+from memorize.cli.rows import as_item, as_line, width
 from memorize.consolidate.trust import reasons
 from memorize.errors import NotWaiting
 from memorize.index.groups import Group
@@ -64,7 +64,7 @@ def _list(parts: App, all_projects: bool, directory: str, as_json: bool) -> None
         return
     rivals = query.rivals([row.id for row in rows])
     for row in rows:
-        say(as_line(row, rivals))
+        say(as_line(row, rivals, width()))
         say(f"        {', '.join(_why(row, gone))}")
     tell(f"{len(rows)} waiting." if rows else "Nothing waits for review.")
     if rows:

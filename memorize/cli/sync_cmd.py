@@ -70,7 +70,7 @@ def command(context: click.Context, only: str | None, check: bool, as_json: bool
         raise NotSynced(count=len(failed), total=len(done), detail="; ".join(_why(one) for one in failed))
 
 
-@command.command("add")
+@command.command("add", short_help="Sync with a folder, or with a device by ssh.")
 @click.argument("words", nargs=-1, required=True, metavar="folder PATH | ssh://[USER@]HOST[:PORT][/PATH/OF/memorize]")
 @json_option
 def add(words: tuple[str, ...], as_json: bool) -> None:
@@ -88,14 +88,14 @@ def add(words: tuple[str, ...], as_json: bool) -> None:
     tell('hand out and take in with "memorize sync"; the daemon does it by itself while it runs')
 
 
-@command.command("remove")
+@command.command("remove", short_help="Sync no more with a folder or device.")
 @click.argument("words", nargs=-1, required=True, metavar="PATH | ssh://HOST")
 def remove(words: tuple[str, ...]) -> None:
     """Sync no more with a folder or device. Nothing in it is changed or deleted, and nothing here is."""
     say(f"removed {Syncing(app()).remove(words).label}")
 
 
-@command.command("retire")
+@command.command("retire", short_help="Say that a device never comes back.")
 @click.argument("device")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def retire(device: str, yes: bool) -> None:
@@ -131,7 +131,7 @@ def retire(device: str, yes: bool) -> None:
     say(f"retired replica {replica.hex()[:8]} of {one.name or one.id[:8]}")
 
 
-@command.command("status")
+@command.command("status", short_help="Show places, devices, the last rounds, and who agrees.")
 @json_option
 def status(as_json: bool) -> None:
     """Show what this device syncs with, how the last rounds went, which devices there are, and whether all agree."""

@@ -44,7 +44,17 @@ def test_the_help_has_a_whole_sentence_on_one_line_for_every_verb(
     shown = {line.split()[0]: line for line in lines if line.startswith("  ") and line.endswith(".")}
     assert set(VERBS) <= set(shown)
     assert all(columns_of(line) <= 80 for line in lines)
-    assert not [line for line in lines if "..." in line]
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage:")]
+
+
+@pytest.mark.parametrize("group", ["sync", "peer", "key", "projects"])
+def test_the_help_of_a_group_says_what_each_verb_does_in_whole_sentences(
+    person: Person, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = person.types(group, "--help").out.partition("Commands:")[2].split("\n")[1:-1]
+    assert lines
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
 def test_a_verb_that_is_not_there_names_the_nearest(person: Person) -> None:
