@@ -65,6 +65,8 @@ _PROBES: Final = frozenset(
         "mongo",
     }
 )
+_SENTENCES: Final = re.compile(r"(?<=[.!?。？！])\s")
+_REDACTED: Final = "[redacted:"
 _SENTENCE_ENDS: Final = (".", "?", "!", "…", "。", "？", "！")
 _REST_CHARS_MIN: Final = 4
 _WORDS: Final = {
@@ -251,7 +253,9 @@ def _goal(prompts: Iterable[Event]) -> str:
             at = rest.find(said.text[1:])
             if at > 0:
                 rest = f"{rest[: at - 1]} {rest[at - 1 + len(said.text) :]}"
-        rest = " ".join(rest.split()).strip("-*• ,;:")
+        # A sentence that held a secret says nothing to a later session.
+        said_openly = [one for one in _SENTENCES.split(rest) if _REDACTED not in one]
+        rest = " ".join(" ".join(said_openly).split()).strip("-*• ,;:")
         if sum(char.isalnum() for char in rest) >= _REST_CHARS_MIN:
             return _cut(rest, GOAL_CHARS)
     return ""

@@ -113,6 +113,17 @@ def test_a_goal_that_asks_keeps_its_one_mark() -> None:
     assert texts("summary", asked, edited) == ["Goal: How do we lint with ruff? Edited: pyproject.toml."]
 
 
+def test_a_sentence_that_held_a_secret_is_no_goal() -> None:
+    edited = observed(3, OBSERVED_EDIT, path="a.py")
+    mixed = observed(
+        1, OBSERVED_PROMPT, text="password=[redacted:secret] 로 접속해. 환불 API를 고쳐 줘. key [redacted:jwt]!"
+    )
+    assert texts("summary", mixed, edited) == ["목표: 환불 API를 고쳐 줘. 수정한 파일: a.py."]
+    secret = observed(1, OBSERVED_PROMPT, text="Use [redacted:aws-key] to log in.")
+    asked = observed(2, OBSERVED_PROMPT, text="Fix the refund endpoint.")
+    assert texts("summary", secret, asked, edited) == ["Goal: Fix the refund endpoint. Edited: a.py."]
+
+
 def test_a_goal_speaks_its_own_language_whatever_was_said_later() -> None:
     events = [observed(1, OBSERVED_PROMPT, text="Write the refund endpoint.")]
     events += [observed(n, OBSERVED_PROMPT, text="테스트를 실행해 줘. 그리고 결과를 알려 줘.") for n in (2, 3, 4)]
