@@ -35,6 +35,8 @@ OUTPUT_TAIL_CHARS_MAX: Final = 2 * 1024
 DIFF_CHARS_MAX: Final = 2 * 1024
 # 256 spool files a batch: one fdatasync costs as much as 60 events, so larger batches gain nothing.
 INGEST_BATCH_FILES_MAX: Final = 256
+# From so many on a second process reads and parses them ahead; to start one takes as long as ingesting some hundred.
+BACKLOG_FILES_MIN: Final = 4_096
 BAD_SPOOL_AGE_S_MAX: Final = 7 * 24 * 3600
 TMP_SPOOL_AGE_S_MAX: Final = 3600
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -25,9 +26,11 @@ from memorize.index.damage import BUSY_S, is_damage
 from memorize.index.place import Place, Places
 from memorize.index.query import Query
 from memorize.index.read import Reader
+from memorize.limits import BACKLOG_FILES_MIN
 from memorize.log.files import RealFiles
 from memorize.log.identity import Identity, load_or_renew, peek
 from memorize.log.lock import Lock
+from memorize.log.prepare import Read, here
 from memorize.log.spool import put_batch
 from memorize.model import Draft, Envelope, Received
 from memorize.paths import Home
@@ -93,7 +96,23 @@ class Store:
     def _ingester(self) -> Ingester:
         from memorize.log.ingest import Ingester
 
-        return Ingester(self.home, self.files, self.clock, self.identity, self.intake.normalise, self.projector)
+        return Ingester(
+            self.home,
+            self.files,
+            self.clock,
+            self.identity,
+            self.intake.normalise,
+            self.projector,
+            prepare=self._prepare,
+        )
+
+    def _prepare(self, names: Sequence[str], read: Read) -> AbstractContextManager[Read]:
+        """Prepare spool files for the ingester: a large backlog with the help of a second process."""
+        if len(names) < BACKLOG_FILES_MIN:
+            return here(names, read)
+        from memorize.bootstrap.ahead import ahead
+
+        return ahead(self.home, self.device(), self.git_settings, self.intake, names, read)
 
     # -- identity and place ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from memorize.clock import Clock
@@ -26,29 +27,20 @@ from memorize.log.identity import (
     renew_replica,
     renew_writer,
 )
+from memorize.log.prepare import Normalise as Normalise
+from memorize.log.prepare import Prepare, Read, here, prepared
 from memorize.log.projection import Projection as Projection
 from memorize.log.recovery import Recovered, Recovery
 from memorize.log.redact import redact_value
 from memorize.log.report import IngestReport as IngestReport
 from memorize.log.segments import HEADER_BYTES, SEGMENTS, SegmentWriter, fresh_header
-from memorize.log.spool import (
-    BATCH,
-    OWN_AGENT,
-    Unreadable,
-    decode_batch,
-    entry,
-    pending,
-    sweep,
-    take,
-)
-from memorize.model import DEVICE_HELLO, Capture, Draft, Envelope, Event, Received, Stored
+from memorize.log.spool import Unreadable, pending, sweep
+from memorize.model import DEVICE_HELLO, Draft, Envelope, Event, Received, Stored
 from memorize.paths import Home
 
 BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
 LOCK_WAIT_S: Final = 5.0
 LISTED_MAX: Final = 16_384  # names kept from one limited run to the next, 2.5 MB
-
-Normalise = Callable[[Capture], Sequence[Draft]]
 
 
 class _Item(NamedTuple):
@@ -80,6 +72,7 @@ class Ingester:
         normalise: Normalise,
         projection: Projection,
         machine: Callable[[], str] = machine_id,
+        prepare: Prepare = here,
     ) -> None:
         """Nothing is read or written before ``run``."""
         self._home = home
@@ -88,7 +81,8 @@ class Ingester:
         self._now = (0, 0)
         self._files = files
         self._clock = clock
-        self._normalise = normalise
+        self._read = partial(prepared, files, self._new, normalise)
+        self._prepare = prepare
         self._projection = projection
         self._machine = machine
         self._identity = identity
@@ -162,8 +156,9 @@ class Ingester:
         todo = names if limit is None else names[:limit]
         self._listed = names[len(todo) : len(todo) + LISTED_MAX] if limit is not None else []
         at = 0
-        while at < len(todo):
-            at += self._batch(todo, at, tally)
+        with self._prepare(todo, self._read) as read:
+            while at < len(todo):
+                at += self._batch(todo, at, tally, read)
         sweep(self._home, self._files, self._clock)
         return IngestReport(
             tally.files,
@@ -209,14 +204,14 @@ class Ingester:
 
     # -- one batch ------------------------------------------------------------------------------------------------
 
-    def _batch(self, names: Sequence[str], start: int, tally: _Tally) -> int:
+    def _batch(self, names: Sequence[str], start: int, tally: _Tally, read: Read) -> int:
         """Ingest the files from ``start`` on that make one batch; return how many names were used."""
         items: list[_Item] = []
         size = used = 0
         self._now = (self._clock.monotonic_ns(), self._clock.wall_ms())
         for name in names[start : start + INGEST_BATCH_FILES_MAX]:
             used += 1
-            size += self._collect(name, items, tally)
+            size += self._collect(name, items, tally, read)
             if size >= BATCH_BYTES_MAX:
                 break
         unlink = self._files.unlink
@@ -229,36 +224,21 @@ class Ingester:
                 pass  # it will be known the next time
         return used
 
-    def _collect(self, name: str, items: list[_Item], tally: _Tally) -> int:
-        """Read and normalise one spool file; return its size. What can never be read is set aside."""
-        found = entry(name)
+    def _collect(self, name: str, items: list[_Item], tally: _Tally, read: Read) -> int:
+        """Prepare one spool file; return its size. What can never be read is set aside."""
         try:
-            if found is None:
-                raise Unreadable("not a spool file's name")
-            try:
-                capture = take(self._files, self._new, found)
-            except FileNotFoundError:
-                return 0
-            drafts = self._drafts(capture)
+            found = read(name)
         except Unreadable:
             self._set_aside(name, tally)
             return 0
         except OSError:
             tally.unread += 1
             return 0
-        items.append(_Item(name, self._origin(found.nonce, found.mono, name), drafts))
-        return len(capture.data)
-
-    def _drafts(self, capture: Capture) -> Sequence[Draft]:
-        if capture.agent == OWN_AGENT and capture.event == BATCH:
-            return decode_batch(capture.data)
-        try:
-            return self._normalise(capture)
-        except (Unreadable, OSError, MemoryError):
-            raise
-        except Exception as error:
-            # An agent's next version must not stop the captures of all others.
-            raise Unreadable(f"{type(error).__name__}: {error}") from error
+        if found is None:
+            return 0
+        nonce, mono, size, drafts = found
+        items.append(_Item(name, self._origin(nonce, mono, name), drafts))
+        return size
 
     def _set_aside(self, name: str, tally: _Tally) -> None:
         try:
