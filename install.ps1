@@ -177,7 +177,7 @@ function Install-Memorize {
         }
         if ($dryRun) {
             Write-Host "would run: $program uninstall"
-            Write-Host "would remove the program that $tool installed; memories stay"
+            Write-Host "would remove the program that $tool installed"
             Write-Host 'nothing was changed'
             return
         }
@@ -186,7 +186,7 @@ function Install-Memorize {
         if ($tool -eq 'uv') { Invoke-Program $uv @('tool', 'uninstall', '--quiet', 'memorize-agents') }
         if ($tool -eq 'pipx') { Invoke-Program 'pipx' @('uninstall', 'memorize-agents') }
         if ($tool -eq 'venv') { Remove-Item -LiteralPath $venv -Recurse -Force }
-        Write-Host 'memorize was removed; memories stay where they were'
+        Write-Host 'memorize was removed'
         return
     }
 

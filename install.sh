@@ -26,6 +26,7 @@ Usage: install.sh [options] [-- ARGUMENTS OF "memorize setup"]
   --no-modify-path   make no link in ~/.local/bin and say nothing about PATH
   --system-certs     trust the system's certificates (for networks that intercept TLS)
   --uninstall        take the hooks out of the agents' settings, then remove the program; memories stay
+                     (with "-- --purge" behind it they go, too)
   --help             show this
 
 The same by environment: MEMORIZE_DEMO=1 MEMORIZE_AGENTS=A,B MEMORIZE_FROM=DIR MEMORIZE_VERSION=X MEMORIZE_DRY_RUN=1
@@ -378,8 +379,8 @@ leave() {
     exit 0
   fi
   if [ -n "$dry_run" ]; then
-    say "would run: $program uninstall"
-    say "would remove the program that $way installed; memories stay"
+    say "would run: $program uninstall${1+ $*}"
+    say "would remove the program that $way installed"
     say "nothing was changed"
     exit 0
   fi
@@ -399,7 +400,7 @@ leave() {
     # Only folders that this script made, and only when nothing else has moved in.
     printf '%s\n' "$made" | while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || :; done
   fi
-  say "memorize was removed; memories stay where they were"
+  say "memorize was removed"
 }
 
 main() { # main SCRIPT [OPTION ...]

@@ -78,6 +78,13 @@ class SyncedHome(Problem):
     hint = "set MEMORIZE_HOME to a local directory and keep that folder for other things"
 
 
+class NotPurged(Problem):
+    """{path} could not be deleted whole: {detail}. The agents' settings were given back."""
+
+    exit = 22
+    hint = "mend the rights and delete what is left of it yourself"
+
+
 class CannotRead(Problem):
     """{path} cannot be read: {detail}. Nothing was changed."""
 

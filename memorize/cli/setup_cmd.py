@@ -82,6 +82,7 @@ def _facts(plan: Plan, told: list[str], dry_run: bool) -> dict[str, object]:
 def _say(parts: App, plan: Plan, told: list[str], dry_run: bool, extractor: str) -> None:
     if not plan.found:
         say("no agent was found")
+        say(f"{'extractor':12} {extractor}")
         tell(f"hint: name one to wire it all the same: memorize setup --agent {agents.names()[0]}")
         return
     _say_edits(plan, dry_run)

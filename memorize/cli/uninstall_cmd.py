@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import click
 
 from memorize.agents import install
 from memorize.cli.console import app, confirm, document, json_option, say, tell
 from memorize.daemon import life
+from memorize.errors import NotPurged
 
 
 @click.command()
@@ -25,7 +27,7 @@ def command(purge: bool, yes: bool, as_json: bool) -> None:
     stopped = life.stop(parts.home)
     if purge:
         parts.close()
-        shutil.rmtree(parts.home.root, ignore_errors=True)
+        _delete(parts.home.root)
     if as_json:
         failed = [str(problem) for problem in problems]
         document({"told": told, "problems": failed, "daemon_stopped": stopped, "purged": purge})
@@ -37,3 +39,13 @@ def command(purge: bool, yes: bool, as_json: bool) -> None:
         tell(f"memorize: {problem}")
     if problems:
         raise problems[0]
+
+
+def _delete(root: Path) -> None:
+    """Delete a state directory, also one that is a link. Raises NotPurged."""
+    try:
+        shutil.rmtree(root.resolve())
+        if root.is_symlink():
+            root.unlink()
+    except OSError as error:
+        raise NotPurged(path=root, detail=error.strerror or error) from error

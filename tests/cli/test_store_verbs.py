@@ -112,6 +112,40 @@ def test_setup_and_uninstall_give_foreign_settings_back_byte_for_byte(person: Pe
     assert {path: path.read_bytes() for path in settings} == settings
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_purge_deletes_every_byte_also_where_the_state_directory_is_a_link(
+    person: Person, tmp_path: Path, linked: bool
+) -> None:
+    person.remembers("지워질 기억")
+    root = person.home.root
+    if linked:
+        root.rename(tmp_path / "elsewhere")
+        root.symlink_to(tmp_path / "elsewhere")
+    said = person.types("uninstall", "--purge", "--yes")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "the memory is deleted")
+    assert not root.exists()
+    assert not root.is_symlink()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may delete anything")
+def test_a_purge_that_could_not_delete_everything_says_so(person: Person) -> None:
+    person.remembers("남는 기억")
+    person.home.segments.chmod(0o500)
+    try:
+        said = person.types("uninstall", "--purge", "--yes")
+        assert said.code == 22
+        assert "the memory is deleted" not in said.out
+    finally:
+        person.home.segments.chmod(0o700)
+
+
+def test_setup_without_an_agent_still_says_what_reads_sessions_from_now_on(person: Person) -> None:
+    said = person.types("setup", "--extractor", "rules")
+    assert "no agent was found" in said.out
+    assert "rules: no model is called, nothing leaves this machine" in said.out
+
+
 def test_settings_that_cannot_be_parsed_are_left_alone_and_named(person: Person, own_home: Path) -> None:
     path = own_home / ".claude" / "settings.json"
     path.parent.mkdir()
