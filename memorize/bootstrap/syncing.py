@@ -203,6 +203,7 @@ class Syncing:
                 store.identity.replica,
                 erased=view.erased(),
                 retired=self.retired(),
+                before=self._before(),
                 by_hand=by_hand,
                 check=check,
                 progress=lambda done, total: progress(target.label, done, total),
@@ -235,11 +236,14 @@ class Syncing:
     def _is_clean(self, target: Target, erased: frozenset[bytes]) -> bool:
         catalog = Catalog.open(self._store.home.root / "sync.sqlite", target.where)
         try:
-            selves = selves_of(self._store.holding, self._store.identity.replica)
+            selves = selves_of(self._store.holding, self._store.identity.replica, self._before())
             own = [row for row in catalog.rows.values() if owner_of(row.path) in selves]
             return not own or (erased <= catalog.erased and not any(row.soiled for row in own))
         finally:
             catalog.close()
+
+    def _before(self) -> list[bytes]:
+        return [former.replica for former in self._store.identity.before]
 
     def _folder(self, target: Target) -> RealFolder:
         return RealFolder(target.where, str(self._store.home.root / "outbox"), self._store.files)

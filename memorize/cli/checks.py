@@ -32,6 +32,7 @@ _DISK_BYTES_MIN: Final = 1 << 30
 _SPOOL_AGE_S_MAX: Final = 3600
 _HOOK_S_MAX: Final = 10.0
 _LOSSES_SHOWN: Final = 5
+_FORMER_SHOWN: Final = 3
 _DOUBT_SHOWN_MS: Final = 7 * 24 * 3600 * 1000
 
 
@@ -225,6 +226,8 @@ def _identity(parts: App) -> Iterator[Check]:
     if renewed:
         when = ago(renewed[-1].wall, parts.clock.wall_ms())
         text += f"; renewed {counted(len(renewed), 'time')}, last {when}: {renewed[-1].what}"
+    if before := parts.identity.before:
+        text += f"; it was replica {', '.join(former.replica.hex()[:8] for former in before[-_FORMER_SHOWN:])} before"
     yield Check(OK, "identity", text)
     doubts = [note for note in notes if note.what in (COPIED, KNOWN_ELSEWHERE)]
     if doubts and parts.clock.wall_ms() - doubts[-1].wall < _DOUBT_SHOWN_MS:

@@ -106,6 +106,7 @@ def sync_folder(
     *,
     erased: Collection[bytes] = (),
     retired: Collection[bytes] = (),
+    before: Collection[bytes] = (),
     by_hand: bool = False,
     check: bool = False,
     progress: Progress | None = None,
@@ -115,10 +116,11 @@ def sync_folder(
     """Do one round; only one at a time for a state directory, which the caller sees to.
 
     ``erased``: ids of events that are erased here. ``retired``: replicas of devices that never come back, whose packs
-    others may remove. ``by_hand``: a person waits: look at everything again, and hand out for others without waiting
-    for their turn. ``check``: read every own pack again, not only those whose time has come. ``progress`` is told
-    (done, total): bytes read, then events published. Raises what ``holding`` raises (Busy, CannotWrite, CannotRead)
-    and CannotWrite for the catalog; never because of what is in the folder.
+    others may remove. ``before``: what replicas this state directory was. ``by_hand``: a person waits: look at
+    everything again, and hand out for others without waiting for their turn. ``check``: read every own pack again, not
+    only those whose time has come. ``progress`` is told (done, total): bytes read, then events published. Raises what
+    ``holding`` raises (Busy, CannotWrite, CannotRead) and CannotWrite for the catalog; never because of what is in the
+    folder.
     """
     _see_time(catalog, clock.wall_ms(), pace)
     try:
@@ -132,7 +134,8 @@ def sync_folder(
         catalog.flush()
         return _report(catalog, paused=UNMOUNTED, emptied=True)
     catalog.facts = catalog.facts._replace(place=place)
-    turn = _Round(holding, keys, folder, catalog, replica, pace, erased, by_hand, progress or _silent)
+    selves = selves_of(holding, replica, before)
+    turn = _Round(holding, keys, folder, catalog, replica, selves, pace, erased, by_hand, progress or _silent)
     turn.read(listing)
     turn.prove(listing, everything=check)
     paused, tally, waiting = turn.write(retired, random)
@@ -161,6 +164,7 @@ class _Round:
         folder: Folder,
         catalog: Catalog,
         me: bytes,
+        selves: Collection[str],
         pace: Pace,
         erased: Collection[bytes],
         by_hand: bool,
@@ -171,7 +175,7 @@ class _Round:
         self._folder = folder
         self._catalog = catalog
         self._me = me
-        self._selves = selves_of(holding, me)
+        self._selves = selves
         self._pace = pace
         self._erased = erased
         self._by_hand = by_hand

@@ -64,10 +64,15 @@ def owner_of(path: str) -> str:
     return parts[1].lower() if len(parts) == 3 else ""
 
 
-def selves_of(holding: Holding, replica: bytes) -> frozenset[str]:
-    """Return this replica and the earlier incarnations of its state directory, in hex."""
+def selves_of(holding: Holding, replica: bytes, before: Collection[bytes] = ()) -> frozenset[str]:
+    """Return this replica and the earlier incarnations of its state directory, in hex.
+
+    ``before``: those that it knows of itself. One that was restored from a time when it had written nothing yet has
+    no event of its own that would tell.
+    """
     spans = holding.spans()
-    return frozenset({spans[writer][0].hex() for writer in holding.own(spans.keys())} | {replica.hex()})
+    written = {spans[writer][0] for writer in holding.own(spans.keys())}
+    return frozenset(one.hex() for one in {*written, replica, *before})
 
 
 def level_of(path: str) -> int:

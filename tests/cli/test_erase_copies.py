@@ -145,3 +145,30 @@ def test_a_moved_directory_is_not_taken_for_one_that_replaced_another(devices: D
     assert moved != copy
     assert devices.at("server").types("erase", wrong, "--yes").code == 0
     assert waiting(devices) >= {moved, copy}
+
+
+def test_a_directory_restored_from_before_its_first_word_still_answers_for_what_it_published(
+    devices: Devices,
+) -> None:
+    new = devices.at("new")
+    assert new.types("key", "export").code == 0
+    shutil.copytree(devices.home("new").root, devices.root / "backup")
+    devices.share("노트북", "new")
+    wrong = devices.at("new").remembers(TEXT)
+    devices.rounds("new", "노트북")
+    first = replica(devices, "new")
+    packs = {path for path in devices.files() if path.parent.name == first and not path.name.startswith("9-")}
+    assert packs
+    restore(devices, "new", devices.root / "backup")
+    devices.share("노트북", "new")
+    devices.rounds("new", "노트북", "new")
+    second = replica(devices, "new")
+    assert second != first
+    assert not list(devices.home("new").segments.glob(f"*{first}*"))
+    checks = [one for one in devices.at("new").types("doctor", "--json").json["items"] if one["name"] == "identity"]
+    assert f"it was replica {first[:8]} before" in checks[0]["text"]
+    assert devices.at("new").types("erase", wrong, "--yes").code == 0
+    devices.rounds("new", "노트북", "server", "new", "노트북")
+    assert not packs & devices.files()  # nobody else would ever take the text out of them
+    assert waiting(devices, "노트북") == set()
+    assert len(devices.digests("new", "노트북", "server")) == 1
