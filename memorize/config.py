@@ -50,6 +50,7 @@ class Key(NamedTuple):
     form: str = ""
 
 
+_MARK: Final = "\ufeff"  # what some editors put before UTF-8
 EXTRACTORS: Final = ("auto", "claude", "codex", "url", "rules", "off")
 KEYS: Final = (
     Key(
@@ -139,7 +140,7 @@ def parse(text: str, path: str) -> Config:
     import tomllib  # most people set nothing, and it costs as much as all of this
 
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(text.removeprefix(_MARK))
     except tomllib.TOMLDecodeError as error:
         raise BadConfig(path=path, detail=error) from error
     table = {(key.section, key.name): key for key in KEYS}
@@ -183,6 +184,7 @@ def with_value(text: str, name: str, value: str | int, path: str) -> str:
     section, _, key = name.partition(".")
     field = next(one.field for one in KEYS if (one.section, one.name) == (section, key))
     parse(text, path)
+    text = text.removeprefix(_MARK)
     lines = text.splitlines(keepends=True)
     newline = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     header = re.compile(rf"\s*\[\s*{section}\s*\]\s*(?:#.*)?$")

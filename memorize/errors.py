@@ -253,6 +253,13 @@ class KeysDamaged(Problem):
     hint = 'move the file away and run "memorize key import" with the line of another device'
 
 
+class KeyMissing(KeysDamaged):
+    """No key of this memory lies in {path}. Nothing was changed; capture and recall need none."""
+
+    exit = 55
+    hint = 'run "memorize key import" with the line of another device; when none has it any more: "memorize key rotate"'
+
+
 class BadTarget(Problem):
     """Nothing can be synced with {what}: {detail}."""
 
@@ -293,6 +300,13 @@ class NobodyToAsk(Problem):
 
     exit = 46
     hint = 'give "--yes" when that is what you want'
+
+
+class ListDamaged(Problem):
+    """The list {path} of what this device syncs with cannot be used: {detail}. Everything else works without it."""
+
+    exit = 47
+    hint = "move the file away, then name each of them again: {again}"
 
 
 class NotSynced(Problem):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memorize.bootstrap import open_app
 from memorize.config import EXTRACTORS, KEYS, Config, parse, with_value
 from memorize.errors import BadConfig
 
@@ -85,6 +87,19 @@ def test_one_key_is_set_and_the_rest_stays_as_it_was(before: str, after: str) ->
     changed = with_value(before, NAME, "codex", "x")
     assert changed == after
     assert with_value(changed, NAME, "codex", "x") == after
+
+
+def test_the_mark_that_some_editors_put_before_the_text_is_no_part_of_it() -> None:
+    text = '\ufeff[consolidate]\nextractor = "rules"  # 규칙만\n'
+    assert parse(text, "x").extractor == "rules"
+    assert with_value(text, NAME, "codex", "x") == '[consolidate]\nextractor = "codex"  # 규칙만\n'
+
+
+def test_a_file_in_another_encoding_is_said_to_be_so(tmp_path: Path) -> None:
+    for encoding in ("cp949", "utf-16"):
+        (tmp_path / "config.toml").write_bytes('# 규칙만\n[consolidate]\nextractor = "rules"\n'.encode(encoding))
+        with pytest.raises(BadConfig, match="not UTF-8"):
+            open_app({"MEMORIZE_HOME": str(tmp_path)})
 
 
 def test_a_form_that_is_not_understood_is_left_alone_and_said() -> None:

@@ -14,7 +14,7 @@ from memorize.agents import TITLES
 from memorize.bootstrap.store import Store
 from memorize.clock import Clock, SystemClock
 from memorize.config import Config
-from memorize.errors import BadHome, Busy, CannotRead, IndexDamaged, Problem, ShortId
+from memorize.errors import BadConfig, BadHome, Busy, CannotRead, IndexDamaged, Problem, ShortId
 from memorize.index import groups, schema, unclaimed
 from memorize.index.gitconfig import personal_files
 from memorize.index.groups import Group
@@ -363,6 +363,9 @@ def open_app(environ: Mapping[str, str], clock: Clock | None = None, patience_s:
         text = ""
     except NotADirectoryError as error:
         raise BadHome(path=home.root, detail="it is a file, or lies below one") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise CannotRead(path=home.config, detail=getattr(error, "strerror", None) or error) from error
+    except UnicodeDecodeError as error:
+        detail = f"it is not UTF-8 (byte {error.start + 1}); save it so"
+        raise BadConfig(path=home.config, detail=detail) from error
+    except OSError as error:
+        raise CannotRead(path=home.config, detail=error.strerror or error) from error
     return App(home, settings.parse(text, str(home.config)), clock or SystemClock(), patience_s, environ)

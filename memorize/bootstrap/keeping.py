@@ -23,10 +23,13 @@ class Taken(NamedTuple):
     past: bool
 
 
-def keyring(store: Store) -> Keyring:
-    """Return the keys of this device, made with its identity. Raises CannotRead, KeysDamaged."""
+def keyring(store: Store, *, bare: bool = False) -> Keyring:
+    """Return the keys of this device, made with its identity; ``bare`` as in ``keys.load``.
+
+    Raises CannotRead, KeysDamaged.
+    """
     store.identity  # noqa: B018 - made at the first use, and the first key with it
-    return keys.load(store.home, store.files)
+    return keys.load(store.home, store.files, bare=bare)
 
 
 def take(store: Store, given: Offer) -> Taken:
@@ -42,15 +45,15 @@ def take(store: Store, given: Offer) -> Taken:
         told.append((ring, outcome))
         return after
 
-    after = keys.change(store.home, store.files, decide)
+    after = keys.change(store.home, store.files, decide, bare=True)
     before, outcome = told[0]
     return Taken(before, after, outcome, follow(store, before, after))
 
 
-def update(store: Store, decide: Callable[[Keyring], Keyring]) -> Keyring:
+def update(store: Store, decide: Callable[[Keyring], Keyring], *, bare: bool = False) -> Keyring:
     """Change the keys, and follow into another store when the change says so. Raises as ``take`` does."""
-    before = keyring(store)
-    after = keys.change(store.home, store.files, decide)
+    before = keyring(store, bare=bare)
+    after = keys.change(store.home, store.files, decide, bare=bare)
     follow(store, before, after)
     return after
 

@@ -101,12 +101,19 @@ def rotate(by_hand: bool, as_json: bool) -> None:
     from memorize.sync import keys
 
     parts = app()
-    ring = keeping.update(parts, lambda ring: keys.rotate(ring, keys.new_secret(), keys.new_salt(), by_hand=by_hand))
+    held = keeping.keyring(parts, bare=True)
+    lost = held.store not in held.stores
+    ring = keeping.update(
+        parts, lambda ring: keys.rotate(ring, keys.new_secret(), keys.new_salt(), by_hand=by_hand), bare=True
+    )
     if as_json:
         document({"key": ring.current.id, "generation": ring.current.generation, "by_hand": by_hand})
         return
     say(f"new key {ring.current.id.hex()}, generation {ring.current.generation}")
-    if by_hand:
+    if lost:
+        tell('What is sealed under the lost key nobody can read: delete the folder "memorize" in each place that you')
+        tell('sync through, then run "memorize sync": it hands out everything again.')
+    elif by_hand:
         tell('Other devices cannot read what is published from now on before they import the line of "key export".')
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.counted import counted
 from memorize.daemon import life
+from memorize.errors import Problem
 from memorize.recall.plain import one_line
 
 
@@ -58,8 +60,8 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
         },
         "sync": _sync(parts),
         "daemon": running._asdict() if running else None,
-        "log_bytes": _size(parts.home.segments),
-        "index_bytes": _size(parts.home.index),
+        "log_bytes": _size(parts.home.segments, parts.home.received),
+        "index_bytes": _size(parts.home.index, parts.home.index.with_name(f"{parts.home.index.name}-wal")),
         "home": str(parts.home.root),
     }
 
@@ -77,13 +79,18 @@ def _sync(parts: App) -> dict[str, Any] | None:
         return None
     from memorize.cli.sync_cmd import facts_of
 
-    facts = facts_of(parts)
+    try:
+        facts = facts_of(parts)
+    except Problem as problem:  # what else there is to say is of more use than an error
+        return {"problem": str(problem), "do": problem.remedy()}
     return facts if facts["targets"] or facts["peers"] or facts["visits"] else None
 
 
 def _sync_words(facts: dict[str, Any] | None, now: int) -> str:
     if facts is None:
         return "not set up"
+    if "problem" in facts:
+        return f"{facts['problem']} {facts['do']}"
     places = [f"folder {one['where']}" if one["kind"] == "folder" else one["where"] for one in facts["targets"]]
     places += [f"{one['name']} (paired)" for one in facts["peers"]]
     places = places or ["reached by ssh"]
@@ -98,10 +105,13 @@ def _sync_words(facts: dict[str, Any] | None, now: int) -> str:
     return f"{', '.join(places)}: {', '.join(others) or 'no other device yet'}; {state}"
 
 
-def _size(path: Path) -> int:
-    if path.is_dir():
-        return sum(entry.stat().st_size for entry in os.scandir(path) if entry.is_file())
-    return path.stat().st_size if path.exists() else 0
+def _size(*paths: Path) -> int:
+    """Return the octets of files, and of the files in directories, that are there."""
+    total = 0
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            total += sum(one.stat().st_size for one in (path.iterdir() if path.is_dir() else (path,)))
+    return total
 
 
 def _lines(parts: App, facts: dict[str, Any]) -> list[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memorize.index.devices import Device
 
 _NOTES_SHOWN = 5
+_NOTHING = "nothing to sync with yet: memorize sync add folder PATH, or memorize sync add ssh://HOST"
 _DIGITS_MIN = 6
 
 
@@ -61,10 +62,12 @@ def command(context: click.Context, only: str | None, check: bool, as_json: bool
     else:
         for one in done:
             _say_round(one)
-        if not chosen:
-            say("nothing to sync with yet: memorize sync add folder PATH, or memorize sync add ssh://HOST")
-        else:
+        if chosen:
             say(f"digest {pair[0]}")
+        elif parts.home.peers.exists():
+            say("paired devices need no round: while the daemons run they exchange by themselves (memorize peer list)")
+        else:
+            say(_NOTHING)
     failed = [one for one in done if not one.settled]
     if failed:
         raise NotSynced(count=len(failed), total=len(done), detail="; ".join(_why(one) for one in failed))
@@ -152,7 +155,7 @@ def status(as_json: bool) -> None:
     for one in facts["visits"]:
         say(f"reached by {visitor(one)}  {came(one, now)}")
     if not facts["targets"] and not facts["peers"] and not facts["visits"]:
-        say("nothing to sync with yet: memorize sync add folder PATH, or memorize sync add ssh://HOST")
+        say(_NOTHING)
     for device in facts["devices"]:
         say(_device_line(device, now))
     say("converged" if facts["converged"] else f"not converged: {'; '.join(facts['why'])}")

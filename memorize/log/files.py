@@ -237,7 +237,7 @@ def _read_on(handle: int, data: bytes, limit: int) -> bytes:
 def write_all(files: Files, handle: int, data: bytes) -> None:
     """Append everything with one call. Raises OSError (ENOSPC) when the disk took only a part."""
     if files.write(handle, data) != len(data):
-        raise OSError(errno.ENOSPC, "short write")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def replace_file(files: Files, path: str, data: bytes) -> None:

@@ -112,7 +112,7 @@ def load_or_renew(home: Home, files: Files, clock: Clock, machine: Callable[[], 
             renewed = _renewed(home, files, clock, found, here)
             if renewed is not found:
                 # The key first: once there is an identity, nobody looks for a missing key again.
-                _make_key(home, files, renewed.store)
+                _make_key(home, files, renewed.store, fresh=found is None and renewed.notes[-1].what == MADE)
                 save(home, files, renewed)
         except OSError as error:
             raise CannotWrite(path=str(home.identity), detail=error.strerror or str(error)) from error
@@ -316,10 +316,13 @@ def _save_new(home: Home, files: Files, identity: Identity) -> Identity:
     return identity
 
 
-def _make_key(home: Home, files: Files, store: bytes) -> None:
+def _make_key(home: Home, files: Files, store: bytes, *, fresh: bool) -> None:
+    """Make the key of a new store. One that was there before has it, or has lost it: nobody could use another one."""
     directory, path = str(home.keys), str(key_path(home, store))
     if os.path.basename(path) in files.names(directory):  # noqa: PTH119
         files.sync_dir(directory)  # who made it may have died before its name was durable
+        return
+    if not fresh:
         return
     beside = path + ".new"
     if os.path.basename(beside) in files.names(directory):  # noqa: PTH119

@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
-from memorize.errors import CannotRead, CannotWrite, KeysDamaged
+from memorize.errors import CannotRead, CannotWrite, KeyMissing, KeysDamaged
 from memorize.ids import RANDOM_BYTES
 from memorize.log.files import Files, replace_file
-from memorize.log.identity import KEY_SUFFIX, key_path, peek
+from memorize.log.identity import KEY_SUFFIX, key_path, make_dirs, peek
 from memorize.paths import Home
 from memorize.sync.keyline import export_line, import_line, pack_offer, unpack_offer
 from memorize.sync.ring import (
@@ -81,11 +81,14 @@ def new_salt() -> bytes:
     return os.urandom(SALT_BYTES)
 
 
-def load(home: Home, files: Files) -> Keyring:
-    """Return the keys of a state directory that has an identity. Raises CannotRead, KeysDamaged."""
+def load(home: Home, files: Files, *, bare: bool = False) -> Keyring:
+    """Return the keys of a state directory that has an identity. Raises CannotRead, KeysDamaged.
+
+    Without a key of its store it is KeyMissing, unless ``bare``: for who is about to give one.
+    """
     try:
         identity = peek(home, files)
-        names = files.names(str(home.keys))
+        names = _names(home, files)
         loose = [_key_file(home, files, name) for name in sorted(names) if name.endswith(KEY_SUFFIX)]
         raw = files.read(str(home.keys / RING), _RING_BYTES_MAX) if RING in names else b""
     except OSError as error:
@@ -95,37 +98,45 @@ def load(home: Home, files: Files) -> Keyring:
     ring = _parse(raw, identity.store, str(home.keys / RING)) if raw else Keyring(identity.store, ())
     known = {key.id for key in ring.keys}
     ring = ring._replace(keys=(*ring.keys, *(key for key in loose if key is not None and key.id not in known)))
-    if not any(key.store == ring.store for key in ring.keys):
-        raise KeysDamaged(path=home.keys, detail="there is no key of this store")
+    if not bare and ring.store not in ring.stores:
+        raise KeyMissing(path=home.keys)
     return ring
 
 
 def save(home: Home, files: Files, ring: Keyring) -> None:
     """Write the ring, then the key files, each beside, synced and renamed. Raises CannotWrite."""
     try:
+        make_dirs(home, files)
         replace_file(files, str(home.keys / RING), _dump(ring))
         for store in sorted(ring.stores):
             secret = ring._replace(store=store).current.secret
             path = str(key_path(home, store))
-            if files.names(str(home.keys)).count(os.path.basename(path)) and files.read(path, 64) == secret:  # noqa: PTH119
+            if os.path.basename(path) in _names(home, files) and files.read(path, 64) == secret:  # noqa: PTH119
                 continue
             replace_file(files, path, secret)
     except OSError as error:
         raise CannotWrite(path=home.keys, detail=error.strerror or str(error)) from error
 
 
-def change(home: Home, files: Files, decide: Callable[[Keyring], Keyring]) -> Keyring:
+def change(home: Home, files: Files, decide: Callable[[Keyring], Keyring], *, bare: bool = False) -> Keyring:
     """Load, let ``decide`` make another ring of it, and save that when it differs; one process at a time.
 
     The store of the result need not be that of the identity; the caller has the identity follow
     (``bootstrap.keeping``). Raises Busy, CannotRead, CannotWrite, KeysDamaged.
     """
     with files.lock(str(home.locks / "keys"), _LOCK_WAIT_S):
-        ring = load(home, files)
+        ring = load(home, files, bare=bare)
         after = decide(ring)
         if after != ring:
             save(home, files, after)
         return after
+
+
+def _names(home: Home, files: Files) -> list[str]:
+    try:
+        return files.names(str(home.keys))
+    except FileNotFoundError:  # a backup may leave out what is secret
+        return []
 
 
 def _key_file(home: Home, files: Files, name: str) -> StoreKey | None:

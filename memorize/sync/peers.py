@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from memorize.errors import AmbiguousPeer, CannotRead, CannotWrite, KeysDamaged, UnknownPeer
+from memorize.errors import AmbiguousPeer, CannotRead, CannotWrite, ListDamaged, UnknownPeer
 from memorize.log.files import Files, replace_file
 from memorize.paths import Home
 from memorize.sync.tls import fingerprint
@@ -64,7 +64,7 @@ def address(text: str, default_port: int) -> Address:
 
 
 def load(home: Home, files: Files) -> tuple[Peer, ...]:
-    """Return the paired devices in the order in which they were paired. Raises CannotRead, KeysDamaged."""
+    """Return the paired devices in the order in which they were paired. Raises CannotRead, ListDamaged."""
     path = str(home.peers)
     try:
         raw = files.read(path, _BYTES_MAX)
@@ -75,11 +75,11 @@ def load(home: Home, files: Files) -> tuple[Peer, ...]:
     try:
         return tuple(_peer(fields) for fields in json.loads(raw)["peers"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise KeysDamaged(path=path, detail=str(error)) from error
+        raise ListDamaged(path=path, detail=error, again="memorize peer pair") from error
 
 
 def change(home: Home, files: Files, decide: Callable[[tuple[Peer, ...]], Iterable[Peer]]) -> tuple[Peer, ...]:
-    """Load, let ``decide`` make another list of it, save that. Raises Busy, CannotRead, CannotWrite, KeysDamaged."""
+    """Load, let ``decide`` make another list of it, save that. Raises Busy, CannotRead, CannotWrite, ListDamaged."""
     path = str(home.peers)
     with files.lock(str(home.locks / "peers"), _LOCK_WAIT_S):
         before = load(home, files)

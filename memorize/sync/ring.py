@@ -208,7 +208,12 @@ def _cipher(secret: bytes, salt: bytes) -> Any:
 
 
 def rotate(ring: Keyring, secret: bytes, salt: bytes, *, by_hand: bool = False) -> Keyring:
-    """Return the ring with a new current store key. ``by_hand``: it is not wrapped, so nobody follows by itself."""
+    """Return the ring with a new current store key. ``by_hand``: it is not wrapped, so nobody follows by itself.
+
+    A ring that has lost the key of its store gets one to begin with again.
+    """
+    if ring.store not in ring.stores:
+        return ring._replace(keys=(*ring.keys, StoreKey(key_id(secret), secret, ring.store, 0)))
     old = ring.current
     new = StoreKey(key_id(secret), secret, ring.store, old.generation + 1)
     ring = ring._replace(keys=(*ring.keys, new))
@@ -325,7 +330,7 @@ def merged(ring: Keyring, given: Offer, salt: bytes) -> tuple[Keyring, str]:
     ring = destroyed(ring, given.gone)
     after = entered(ring, given.store, given.left)
     crossed = given.store in before.left and before.store in given.left
-    if after.store != before.store:
+    if after.store != before.store and before.store in before.stores:
         after = _carry(after, [wrap(after.current, before.current, salt)])
     if given.store == before.store:
         return after, SAME

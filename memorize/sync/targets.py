@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from memorize.errors import BadTarget, CannotRead, CannotWrite
+from memorize.errors import BadTarget, CannotRead, CannotWrite, ListDamaged
 from memorize.log.files import Files, replace_file
 from memorize.paths import Home
 
@@ -51,7 +51,7 @@ def parse(words: Sequence[str], home: Path) -> Target:
 
 
 def load(home: Home, files: Files) -> tuple[Target, ...]:
-    """Return the configured targets in their order. Raises CannotRead for a file that cannot be understood."""
+    """Return the configured targets in their order. Raises CannotRead, or ListDamaged for what is no such list."""
     try:
         raw = files.read(str(home.sync), _BYTES_MAX)
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def load(home: Home, files: Files) -> tuple[Target, ...]:
         found: Any = json.loads(raw)
         pairs = [(one["kind"], one["where"]) for one in found["targets"]]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CannotRead(path=home.sync, detail=f"not what it should be: {error}") from error
+        raise ListDamaged(path=home.sync, detail=error, again="memorize sync add") from error
     return tuple(Target(kind, where) for kind, where in pairs if kind in KINDS and isinstance(where, str))
 
 

@@ -214,6 +214,80 @@ def test_what_is_written_down_of_the_last_rounds_may_be_anything(devices: Device
     assert devices.at("a").gets("sync", "status")["targets"][0]["settled"]
 
 
+@pytest.mark.parametrize(
+    "content", ["", "{", "null", "[]", '{"targets": 3}', '{"peers": [{"name": "책상"}]}', "\ufeff"]
+)
+@pytest.mark.parametrize("which", ["sync", "peers"])
+def test_a_damaged_list_of_what_is_synced_with_stops_nothing_else(devices: Devices, which: str, content: str) -> None:
+    devices.share("a")
+    devices.rounds("a")
+    person, home = devices.at("a"), devices.home("a")
+    path, verb, again = {
+        "sync": (home.sync, ("sync",), ("sync", "add", "folder", str(devices.folder))),
+        "peers": (home.peers, ("peer", "list"), ("peer", "list")),
+    }[which]
+    path.write_text(content, encoding="utf-8")
+    person.remembers(KEPT)
+    assert KEPT in person.types("list").out
+    status = person.types("status")
+    assert (status.code, str(path) in status.out) == (0, True), status
+    assert str(path) in person.types("doctor").out
+    refused = person.types(*verb)
+    assert refused.code == 47, refused
+    assert "move the file away" in refused.err
+    assert path.read_text(encoding="utf-8") == content
+    path.rename(home.root / "away")
+    assert person.types(*again).code == 0
+    assert devices.rounds("a")[0].code == 0
+    assert person.gets("sync", "status")["converged"]
+
+
+def test_a_device_that_is_only_paired_is_told_where_to_look(devices: Devices) -> None:
+    person, home = devices.at("a"), devices.home("a")
+    assert "sync add folder" in person.types("sync").out
+    peers.change(home, RealFiles(), lambda _: [peers.Peer("책상", b"certificate")])
+    said = person.types("sync")
+    assert said.code == 0
+    assert "memorize peer list" in said.out
+
+
+def test_status_counts_what_came_from_others_as_part_of_the_log(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    devices.rounds("a", "b")
+    kept = [*devices.home("b").segments.iterdir(), *devices.home("b").received.iterdir()]
+    assert devices.at("b").gets("status")["log_bytes"] == sum(path.stat().st_size for path in kept)
+    assert devices.home("b").received in {path.parent for path in kept}
+
+
+def half_synced(devices: Devices) -> None:
+    """Have the folder hold a pack that is cut, one of another key, one that is gone, and something else."""
+    devices.at("a").remembers("first")
+    devices.share("a", "b")
+    for number in range(3):
+        devices.at("a").remembers(f"{KEPT} {number}")
+        devices.rounds("a")
+    devices.at("stranger").remembers("not yours")
+    devices.at("stranger").types("sync", "add", "folder", str(devices.folder))
+    devices.rounds("stranger")
+    cut, gone, *_ = sorted(devices.folder.glob(f"memorize/{peek(devices.home('a'), RealFiles()).store.hex()}/*/*.mzp"))
+    cut.write_bytes(cut.read_bytes()[:300])
+    gone.unlink()
+    cut.with_name("0-0123456789abcdef.mzp").write_bytes(os.urandom(700))
+
+
+def test_looking_at_a_folder_that_is_half_there_writes_nothing(devices: Devices) -> None:
+    half_synced(devices)
+    assert devices.rounds("b")[0].code == 42
+    held, files = devices.digests("b"), devices.files()
+    log = {path: path.read_bytes() for path in devices.home("b").root.rglob("*.mzs")}
+    for verb in (("doctor",), ("sync", "status"), ("status",), ("erase", "--status"), ("verify",), ("projects",)):
+        assert devices.at("b").types(*verb).code == 0, verb
+    assert devices.digests("b") == held
+    assert {path: path.read_bytes() for path in devices.home("b").root.rglob("*.mzs")} == log
+    assert devices.files() == files
+
+
 def test_a_damaged_pack_comes_again_when_it_is_deleted_as_the_message_says(devices: Devices) -> None:
     devices.share("a", "b")
     devices.at("a").remembers(KEPT)
@@ -247,6 +321,62 @@ def test_a_device_with_another_key_of_the_same_store_writes_nothing(devices: Dev
     assert devices.files() == before
     report = devices.at("b").types("sync", "--json")
     assert report.json["items"][0]["refused"] == 1
+
+
+def lose_keys(devices: Devices, name: str, *, moved: bool) -> None:
+    """Put a device back from a backup that left out what is secret; ``moved``: into another directory."""
+    root = devices.home(name).root
+    shutil.rmtree(devices.home(name).keys)
+    if moved:
+        root.rename(root.with_name("away"))
+        shutil.copytree(root.with_name("away"), root)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_device_that_lost_its_keys_seals_nothing_until_it_has_them_again(devices: Devices, moved: bool) -> None:
+    devices.share("a", "b")
+    devices.at("b").remembers(KEPT)
+    devices.rounds("a", "b", "a")
+    lose_keys(devices, "b", moved=moved)
+    devices.at("b").remembers("열쇠 없이")
+    before = devices.files()
+    said = devices.rounds("b")[0]
+    assert said.code == 42
+    assert "memorize key import" in said.err
+    assert "memorize key import" in devices.at("b").types("doctor").out
+    assert devices.at("b").types("key", "show").code == 55
+    assert devices.files() == before
+    devices.give(devices.at("a").types("key", "export").out)
+    assert devices.at("b").types("key", "import").code == 0
+    assert [said.code for said in devices.rounds("b", "a", "b")] == [0, 0, 0]
+    assert len(devices.digests("a", "b")) == 1
+    assert "열쇠 없이" in devices.at("a").types("list", "--all-projects").out
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_keys_that_nobody_has_any_more_are_made_anew_when_asked_for(devices: Devices, moved: bool) -> None:
+    devices.share("a")
+    devices.at("a").remembers(KEPT)
+    devices.rounds("a")
+    lose_keys(devices, "a", moved=moved)
+    said = devices.at("a").types("key", "rotate")
+    assert said.code == 0
+    assert 'delete the folder "memorize"' in said.err
+    shutil.rmtree(devices.folder / "memorize")
+    devices.at("a").remembers("그 뒤에")
+    devices.rounds("a")
+    devices.share("a", "b")
+    devices.rounds("a", "b", "a")
+    assert len(devices.digests("a", "b")) == 1
+
+
+def test_a_device_that_lost_its_keys_may_join_somebody_else(devices: Devices) -> None:
+    devices.at("a").remembers(KEPT)
+    lose_keys(devices, "a", moved=False)
+    devices.at("b").remembers("another memory")
+    devices.share("b", "a")
+    assert [said.code for said in devices.rounds("a", "b", "a")] == [0, 0, 0]
+    assert len(devices.digests("a", "b")) == 1
 
 
 def test_the_packs_of_somebody_else_are_left_alone(devices: Devices) -> None:

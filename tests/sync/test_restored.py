@@ -123,3 +123,30 @@ def test_a_directory_that_lost_its_end_gets_it_back_from_others(tmp_path: Path) 
     assert len(everything(app)) == len(everything(peer))
     app.close()
     peer.close()
+
+
+@pytest.mark.parametrize("kept", [("identity",), ("identity", "keys"), ("identity", "keys", "segments")])
+def test_an_identity_that_came_back_without_what_it_wrote_gives_no_number_twice(
+    tmp_path: Path, kept: tuple[str, ...]
+) -> None:
+    app, peer = started(tmp_path / "상태"), started(tmp_path / "peer")
+    note(app, "하나", "two", "셋")
+    exchange(app, peer)
+    before = app.identity
+    app.close()
+    for entry in app.home.root.iterdir():
+        if entry.name not in kept:
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    for segment in app.home.segments.glob("*.mzs"):
+        segment.unlink()
+
+    app = started(tmp_path / "상태")
+    note(app, "새로", "again")
+    assert app.identity.writer != before.writer
+    exchange(app, peer)
+    assert texts(app) == texts(peer) == {"하나", "two", "셋", "새로", "again"}
+    assert not app.holding.twins()
+    assert app.reader().digest() == peer.reader().digest()
+    assert verify(app.home, deep=True).exit == CLEAN
+    app.close()
+    peer.close()
