@@ -175,7 +175,7 @@ def test_a_key_of_every_family_is_replaced_wherever_it_stands(kind: str, key: st
     cleaned = redact(place.format(key))
     assert key not in cleaned
     assert key[8:] not in cleaned
-    assert cleaned == place.format(f"[redacted:{kind}]") or "[redacted:" in cleaned
+    assert cleaned == place.format(f"[redacted:{kind}]")
 
 
 @pytest.mark.parametrize("form", NAMED)

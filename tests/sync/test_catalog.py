@@ -83,11 +83,19 @@ def test_a_row_that_nobody_wrote_makes_it_begin_again(path, blob):
 
 
 def test_one_of_another_version_is_begun_again(path):
-    Catalog.open(path, "f").close()
+    catalog = Catalog.open(path, "f")
+    catalog.put(ROW)
+    catalog.flush()
+    catalog.close()
     with sqlite3.connect(path) as database:
         database.execute("pragma user_version = 99")
     database.close()
-    Catalog.open(path, "f").close()
+    again = Catalog.open(path, "f")
+    assert again.rows == {}
+    again.put(ROW)
+    again.flush()
+    again.close()
+    assert Catalog.open(path, "f").rows == {ROW.path: ROW}
 
 
 def test_damage_that_shows_while_it_is_written_costs_nothing(path):
