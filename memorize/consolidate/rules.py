@@ -65,7 +65,7 @@ _PROBES: Final = frozenset(
         "mongo",
     }
 )
-_SENTENCES: Final = re.compile(r"(?<=[.!?。？！])\s")
+_SENTENCES: Final = late(r"(?<=[.!?。？！])\s")
 _REDACTED: Final = "[redacted:"
 _SENTENCE_ENDS: Final = (".", "?", "!", "…", "。", "？", "！")
 _REST_CHARS_MIN: Final = 4
