@@ -73,6 +73,8 @@ def program_name(word: str) -> str:
     name = word.replace("\\", "/").rsplit("/", 1)[-1]
     if name.lower().endswith(_ENDINGS):
         name = name.lower().rsplit(".", 1)[0]
+    if "@" in name[1:]:  # npx prisma@5
+        name = name[: name.index("@", 1)]
     found = _VERSIONED.fullmatch(name)
     return found[1] if found else name
 
@@ -130,11 +132,23 @@ def _inner(name: str, args: tuple[Word, ...]) -> tuple[Word, ...]:
         return _module(args)
     if name in ("start-process", "saps"):
         return _started(args)
+    if name in ("docker", "podman") and (at := _place(args, "compose")) >= 0:
+        name, args = "docker-compose", args[at + 1 :]
     wrapper = WRAPPERS.get(name)
     start = _begin(args, wrapper) if wrapper is not None else -1
     if start < 0 and name in RUNNERS:
         start = _first(args, RUNNERS[name])
     return args[start:] if start >= 0 else ()
+
+
+def _place(args: Sequence[Word], wanted: str) -> int:
+    """Return the place of a sub-command before which only options stand, -1 when another word comes first."""
+    for at, word in enumerate(args):
+        if word.text == wanted:
+            return at
+        if not word.text.startswith("-"):
+            break
+    return -1
 
 
 def _first(args: Sequence[Word], valued: frozenset[str]) -> int:
@@ -236,7 +250,14 @@ def _line(name: str, args: tuple[Word, ...], shell: Shell) -> tuple[str, Shell]:
     if name in JOINERS:
         start = _begin(args, Wrapper(JOINER_VALUED))
         return " ".join(word.text for word in args[start:]) if start >= 0 else "", shell
-    for place, word in enumerate(args[:-1] if name in LINES else ()):
+    if name == "trap":
+        return args[0].text if len(args) > 1 else "", shell
+    for place, word in enumerate(args if name in LINES else ()):
+        option, equals, value = word.text.partition("=")
+        if equals and option[:2] == "--" and option in LINES[name]:
+            return value, "posix"
+        if place == len(args) - 1:
+            break
         text = word.text
         if text in LINES[name] or (text[:1] == "-" and text[1:2] != "-" and f"-{text[-1]}" in LINES[name]):
             return args[place + 1].text, "posix"
@@ -298,3 +319,9 @@ def _executed(args: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
             start = -1
     if start >= 0:
         yield args[start:]
+
+
+def deletes(call: Call) -> bool:
+    """Tell whether a call of ``find`` or ``xargs`` deletes whatever it is given, one by one."""
+    inner = _executed(call.args) if call.name == "find" else [_inner(call.name, call.args)]
+    return any(words and program_name(words[0].text) in ("rm", "unlink", "shred") for words in inner)

@@ -26,6 +26,7 @@ class Deed(NamedTuple):
     operands: int = 0
 
 
+_COMPOSE: Final = "-f --file -p --project-name --profile --env-file --project-directory --ansi --progress --parallel"
 # Options before the sub-command that take the next word as their value.
 GLOBALS: Final[dict[str, frozenset[str]]] = {
     "git": GIT_VALUED,
@@ -43,6 +44,12 @@ GLOBALS: Final[dict[str, frozenset[str]]] = {
     "go": words("-C"),
     "docker": words("--context -c -H --host -l --log-level --config --tlscacert --tlscert --tlskey"),
     "podman": words("-c --connection --url --log-level --root --runroot --identity"),
+    "nerdctl": words("-n --namespace -a --address -H --host --snapshotter --data-root --cgroup-manager"),
+    "docker-compose": words(_COMPOSE),
+    "podman-compose": words(_COMPOSE),
+    "aws": words("--profile --region --endpoint-url --output --color"),
+    "nomad": words("-address -region -namespace -token"),
+    "helmfile": words("-e --environment -f --file -l --selector -n --namespace --kube-context --state-values-file"),
     "terraform": frozenset(),
     "kubectl": words(
         "-n --namespace --context --kubeconfig --cluster --user -s --server --as --as-group --token --request-timeout"
@@ -61,7 +68,7 @@ GLOBALS: Final[dict[str, frozenset[str]]] = {
     "prisma": words("--schema"),
     "composer": words("-d --working-dir"),
 }
-_SAME_GLOBALS: Final = {"tofu": "terraform", "terragrunt": "terraform", "nerdctl": "docker", "oc": "kubectl"}
+_SAME_GLOBALS: Final = {"tofu": "terraform", "terragrunt": "terraform", "oc": "kubectl"}
 # Options with which a program says how it is used, or only tells what it would do.
 HELP: Final = words("--help -h -help -? /?")
 DRY: Final = words("--dry-run --dryrun -dry-run")
@@ -72,14 +79,32 @@ PIP_VALUED: Final = words(
     " --platform --python-version --implementation --abi --root --prefix --src --progress-bar --no-binary"
     " --only-binary --config-settings -C --report --trusted-host --group"
 )
-# Build tools take several goals; each of them may stand anywhere among the others.
-PUBLISHING_GOALS: Final = {
-    "mvn": words("deploy release:perform"),
-    "mvnw": words("deploy release:perform"),
-    "gradle": words("publish publishPlugins"),
-    "gradlew": words("publish publishPlugins"),
+_RAILS: Final = words(
+    "db:migrate db:migrate:redo db:migrate:up db:migrate:down db:migrate:reset db:rollback db:reset db:schema:load"
+    " db:prepare"
+)
+_GRADLE: Final = words("publish publishPlugins publishToMavenCentral publishAndReleaseToMavenCentral")
+_FLYWAY: Final = words("flyway:migrate liquibase:update liquibase:rollback")
+# Build tools take several goals; each of them may stand anywhere among the others. By trigger and program.
+GOALS: Final[dict[str, dict[str, frozenset[str]]]] = {
+    "package-publish": {
+        "mvn": words("deploy release:perform"),
+        "mvnw": words("deploy release:perform"),
+        "gradle": _GRADLE,
+        "gradlew": _GRADLE,
+        "rake": words("release"),
+    },
+    "migration-run": {
+        "mvn": _FLYWAY,
+        "mvnw": _FLYWAY,
+        "gradle": words("flywayMigrate"),
+        "gradlew": words("flywayMigrate"),
+        "rails": _RAILS,
+        "rake": _RAILS,
+        "goose": words("up up-by-one up-to down down-to redo reset"),
+    },
 }
-GOALS_VALUED: Final = words("-f -P -pl -s -x -p -b -c --file --projects --settings --exclude-task")
+GOALS_VALUED: Final = words("-f -P -pl -s -x -p -b -c -dir -table -env --file --projects --settings --exclude-task")
 WINDOWS_DELETERS: Final = words("remove-item ri rd rmdir del erase")
 _NODE_ADD: Final = "--tag --registry --filter -F -C --dir --prefix --workspace --omit --include --cwd"
 
@@ -139,36 +164,46 @@ _ROWS: Final = (
         "-t --subject -b --body -F --body-file -A --author-email --match-head-commit",
         needs="-d --delete-branch",
     ),
+    *_deeds("branch-delete", "gh pr close", "-c --comment", needs="-d --delete-branch"),
     *_deeds("branch-delete", "glab mr merge; glab mr accept", "-m --message --sha", needs="-d --remove-source-branch"),
     *_deeds(
         "package-publish",
         "npm publish; pnpm publish; bun publish; yarn publish; yarn npm publish; yarn workspace * publish"
         "; yarn workspace * npm publish; lerna publish; cargo publish"
         "; uv publish; poetry publish; pdm publish; flit publish; hatch publish; twine upload; gem push"
-        "; changeset publish; vsce publish; jsr publish; nuget push; dotnet nuget push",
+        "; changeset publish; vsce publish; jsr publish; nuget push; dotnet nuget push; pnpm recursive publish"
+        "; deno publish; maturin publish; maturin upload; dart pub publish; flutter pub publish; mix hex.publish"
+        "; pod trunk push; helm push; semantic-release",
         "--tag --otp --access --registry -w --workspace --filter -p --package --token --index --publish-url -r"
         " --repository --repository-url -u --username --password -F --features --target --target-dir --manifest-path -s"
         " -k --source --api-key --new-version -C -f --format",
         "-n",
     ),
+    *_deeds("package-publish", "goreleaser release", "-f --config -p --parallelism", "--snapshot"),
+    *_deeds("package-publish", "cargo release", "-p --package", needs="-x --execute"),
     *_deeds(
         "container-push",
         "docker push; docker image push; docker compose push; docker manifest push; podman push; podman image push"
-        "; podman manifest push; nerdctl push; buildah push; crane push; skopeo copy; docker-compose push",
-        "--authfile --creds --cert-dir --format -f --file",
+        "; podman manifest push; nerdctl push; nerdctl image push; buildah push; crane push; crane copy; crane cp"
+        "; oras push; docker-compose push; podman-compose push; podman compose push; nerdctl compose push",
+        f"--authfile --creds --cert-dir --format {_COMPOSE}",
     ),
     *_deeds(
         "container-push",
-        "docker build; docker buildx build; docker buildx bake; podman build",
-        "-t --tag -f --file --build-arg --platform --target -o --output --cache-from --cache-to --secret --ssh --label",
+        "docker build; docker buildx build; docker buildx bake; podman build; nerdctl build; docker compose build"
+        "; docker-compose build",
+        f"{_COMPOSE} -t --tag --build-arg --platform --target -o --output --cache-from --cache-to --secret --ssh",
         needs="--push",
     ),
     *_deeds(
         "infra-apply",
-        "terraform apply; terraform destroy; terraform import; terraform state rm; terraform state mv; tofu apply"
-        "; tofu destroy; tofu import; tofu state rm; tofu state mv; terragrunt apply; terragrunt destroy"
-        "; terragrunt run-all apply; terragrunt run-all destroy; pulumi up; pulumi update; pulumi destroy; cdk deploy"
-        "; cdk destroy",
+        "terraform apply; terraform destroy; terraform import; terraform state rm; terraform state mv"
+        "; terraform state push; terraform taint; terraform untaint; tofu apply; tofu destroy; tofu import"
+        "; tofu state rm; tofu state mv; tofu state push; tofu taint; tofu untaint; terragrunt apply"
+        "; terragrunt destroy; terragrunt run-all apply; terragrunt run-all destroy; terragrunt run apply"
+        "; terragrunt run destroy; pulumi up; pulumi update; pulumi destroy; cdk deploy; cdk destroy; aws-cdk deploy"
+        "; aws-cdk destroy; cdktf deploy; cdktf destroy; sam deploy; serverless deploy; sls deploy; helmfile apply"
+        "; helmfile sync; helmfile destroy; docker stack deploy; nomad job run; nomad run; argocd app sync",
         "-var -var-file -target -state -parallelism -lock-timeout -replace -backup -state-out -m --message",
     ),
     *_deeds(
@@ -186,6 +221,13 @@ _ROWS: Final = (
         " -o --output --description --post-renderer",
     ),
     *_deeds(
+        "infra-apply",
+        "ansible-playbook",
+        "-i --inventory -e --extra-vars -l --limit -t --tags -u --user --skip-tags -f --forks",
+        "--check -C --syntax-check --list-tasks --list-hosts --list-tags",
+        operands=1,
+    ),
+    *_deeds(
         "dependency-add",
         "npm install; npm i; npm add; npm in",
         f"{_NODE_ADD} -w",
@@ -194,17 +236,20 @@ _ROWS: Final = (
     ),
     *_deeds(
         "dependency-add",
-        "pnpm add; pnpm install; pnpm i; yarn add; yarn workspace * add; yarn global add; bun add; bun install; bun i",
+        "pnpm add; pnpm install; pnpm i; yarn add; yarn workspace * add; bun add; bun install; bun i"
+        "; deno add; dart pub add; flutter pub add",
         _NODE_ADD,
+        "-g --global",
         operands=1,
     ),
     *_deeds(
         "dependency-add",
         "uv add; poetry add; pdm add; pipenv install; rye add; hatch dep add; pixi add; conda install; mamba install",
         "--group -G --extra --optional --index --default-index --python -p --package --source -n --name -c --channel"
-        " --branch --tag --rev --script --directory --project --marker -m --bounds",
+        " --branch --tag --rev --script --directory --project --marker -m --bounds --file -f",
         operands=1,
     ),
+    *_deeds("dependency-add", "cargo add", needs="--path --git"),
     *_deeds("dependency-add", "uv add", "-p --python", needs="-r --requirements"),
     *_deeds(
         "dependency-add",
@@ -212,21 +257,30 @@ _ROWS: Final = (
         "-F --features --rename --path --git --branch --tag --rev --registry -p --package --manifest-path --target",
         operands=1,
     ),
-    *_deeds("dependency-add", "composer require; bundle add; dotnet add package; dotnet add * package", operands=1),
+    *_deeds(
+        "dependency-add",
+        "composer require; bundle add; dotnet package add; dotnet add package; dotnet add * package",
+        operands=1,
+    ),
     *_deeds("migration-run", "alembic upgrade; alembic downgrade; alembic stamp", "--tag", "--sql"),
     *_deeds(
-        "migration-run", "django-admin migrate; flask db upgrade; flask db downgrade", "--database", "--plan --check"
+        "migration-run",
+        "django-admin migrate; django migrate; flask db upgrade; flask db downgrade",
+        "--database",
+        "--plan --check",
     ),
     *_deeds(
         "migration-run",
-        "rails db:migrate; rails db:migrate:redo; rails db:migrate:up; rails db:migrate:down; rails db:migrate:reset"
-        "; rails db:rollback; rails db:reset; rails db:schema:load; rake db:migrate; rake db:migrate:redo"
-        "; rake db:migrate:up; rake db:migrate:down; rake db:migrate:reset; rake db:rollback; rake db:reset"
-        "; rake db:schema:load"
-        "; prisma migrate deploy; prisma migrate dev; prisma migrate reset; prisma db push; knex migrate:latest"
+        "prisma migrate deploy; prisma migrate dev; prisma migrate reset; prisma db push; knex migrate:latest"
         "; knex migrate:up; knex migrate:down; knex migrate:rollback; sequelize db:migrate; sequelize-cli db:migrate"
+        "; sequelize db:migrate:undo; sequelize-cli db:migrate:undo; sequelize db:migrate:undo:all"
+        "; sequelize-cli db:migrate:undo:all; mikro-orm migration:up; mikro-orm migration:down; node-pg-migrate up"
+        "; node-pg-migrate down; wrangler d1 migrations apply; typeorm-ts-node-commonjs migration:run"
+        "; typeorm-ts-node-esm migration:run; console doctrine:migrations:migrate; phinx migrate; phinx rollback"
+        "; aerich upgrade; aerich downgrade; yoyo apply; yoyo rollback; sqitch deploy; sqitch revert"
+        "; supabase db reset; sqlx database reset"
         "; typeorm migration:run; typeorm migration:revert; drizzle-kit migrate; drizzle-kit push; supabase db push"
-        "; supabase migration up; goose up; goose down; goose redo; goose reset; migrate up; migrate down; migrate goto"
+        "; supabase migration up; migrate up; migrate down; migrate goto"
         "; dbmate up; dbmate migrate; dbmate rollback; flyway migrate; flyway undo; liquibase update"
         "; liquibase rollback; sqlx migrate run; sqlx migrate revert; diesel migration run; diesel migration revert"
         "; diesel migration redo; atlas migrate apply; atlas schema apply; mix ecto.migrate; mix ecto.rollback"
@@ -237,6 +291,9 @@ _ROWS: Final = (
     *_deeds("destructive-delete", "git clean", "-e --exclude", "-n", "-f --force"),
     *_deeds("destructive-delete", "rimraf; shred; srm", operands=1),
     *_deeds("destructive-delete", "find", needs="-delete"),
+    *_deeds("destructive-delete", "aws s3 rm", needs="--recursive"),
+    *_deeds("destructive-delete", "gcloud storage rm; gsutil rm", needs="-r -R --recursive"),
+    *_deeds("destructive-delete", "docker volume rm; docker volume prune; podman volume rm; dropdb", operands=0),
 )
 # Filled by name, since every command of a line is looked up here.
 DEEDS: Final[dict[str, tuple[Deed, ...]]] = {

@@ -46,6 +46,7 @@ _HARMLESS: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/t
 # Words that are syntax where a command may begin; what follows them may be a command.
 _KEYWORDS: Final = frozenset("if then else elif fi while until do done { } ! coproc always".split())
 _LOOPS: Final = frozenset({"for", "select", "foreach"})
+_DECLARES: Final = frozenset("declare typeset local export readonly".split())
 # Words with which a command of several commands begins; bash lets "time" stand before it.
 _COMPOUND: Final = frozenset("{ if while until case for select".split())
 
@@ -252,7 +253,11 @@ class _Lexer(Quoting):
         if top.in_pattern:
             self._end_word(top)
             self.at += 1
-        elif top.header or (last == "=" and first) or (last in "?*+@!" and last and not (first and top.size == 1)):
+        elif (
+            top.header
+            or (last == "=" and (first or top.words[0].text in _DECLARES))
+            or (last in "?*+@!" and last and not (first and top.size == 1))
+        ):
             self.add("")
             self.enter(Construct(SKIPPED), 1)
         elif (found := _NO_PARAMETERS.match(self.text, self.at)) and len(top.words) + (top.word is not None) < 2:

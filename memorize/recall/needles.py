@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from memorize.recall.commands import program_name
-from memorize.recall.deeds import DEEDS, PUBLISHING_GOALS
+from memorize.recall.deeds import DEEDS, GOALS
 from memorize.recall.globs import literals
 from memorize.recall.triggers import EDIT, Own
 
@@ -23,9 +23,10 @@ _ALWAYS: Final = "tool_input"
 _MORE: Final[Mapping[str, tuple[str, ...]]] = {
     "branch-delete": ("git",),
     "dependency-add": ("pip", "pip3", "uv", "go"),
+    "container-push": ("skopeo",),
     "destructive-delete": ("Remove-Item",),
-    "migration-run": ("python", "python3", "php", "manage.py", "artisan"),
-    "package-publish": tuple(PUBLISHING_GOALS),
+    "migration-run": ("python", "python3", "php", "manage.py", "artisan", *GOALS["migration-run"]),
+    "package-publish": tuple(GOALS["package-publish"]),
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -19,10 +20,10 @@ from memorize.recall.commands import Call
 from memorize.recall.deeds import (
     DEEDS,
     DRY,
+    GOALS,
     GOALS_VALUED,
     HELP,
     PIP_VALUED,
-    PUBLISHING_GOALS,
     WINDOWS_DELETERS,
     Deed,
     valued_before,
@@ -131,7 +132,9 @@ def options(args: Sequence[Word], valued: frozenset[str]) -> Options:
         if not text.startswith("-") or text == "-":
             operands.append(args[at - 1])
             continue
-        name = text.split("=", 1)[0]
+        name, _, value = text.partition("=")
+        if name in DRY and value in ("none", "false"):
+            continue
         given.add(name)
         if text.startswith("--") or len(text) == 2 or name in valued:
             at += name in valued and name == text
@@ -158,7 +161,7 @@ def _by_program(own: Own) -> _Table:
 
 def _fired(call: Call, aliases: Mapping[str, str], own: _Table, depth: int) -> Iterator[str]:
     """Yield the triggers of one call, the project's own ones last."""
-    expanded = _alias(call, aliases) if call.name == "git" and aliases and depth < _ALIASES_MAX else None
+    expanded = _alias(call, aliases) if call.name == "git" and depth < _ALIASES_MAX else None
     if expanded is not None:
         # An alias that names itself is none to git: the real sub-command is meant.
         rest = {name: line for name, line in aliases.items() if name != expanded.name}
@@ -186,7 +189,7 @@ def _alias(call: Call, aliases: Mapping[str, str]) -> _Alias | None:
     if start < 0:
         return None
     name, rest = call.args[start].text, call.args[start + 1 :]
-    line = aliases.get(name) or aliases.get(name.lower())
+    line = _given_alias(call.args[:start], name) or aliases.get(name) or aliases.get(name.lower())
     if not line or name in _GIT_COMMANDS:
         return None
     if line.startswith("!"):
@@ -197,6 +200,15 @@ def _alias(call: Call, aliases: Mapping[str, str]) -> _Alias | None:
     parts = commands.split(line).commands
     words = parts[0].words if parts else ()
     return _Alias(name.lower(), (Call("git", (*call.args[:start], *words, *rest), call.at),))
+
+
+def _given_alias(args: Sequence[Word], name: str) -> str:
+    """Return an alias that ``git -c alias.name=...`` gives for this one call, "" without one."""
+    wanted = f"alias.{name}=".lower()
+    for option, word in pairwise(args):
+        if option.text == "-c" and word.text.lower().startswith(wanted):
+            return word.text[len(wanted) :]
+    return ""
 
 
 def _does(call: Call, deed: Deed) -> bool:
@@ -235,11 +247,23 @@ def _descended(call: Call, deed: Deed) -> int:
             return -1
         at += 1
         wanted = next(path, None)
+        valued |= deed.valued
     return at
+
+
+def _by_goals(call: Call) -> Iterator[str]:
+    """Yield the triggers of what a build tool is told to do, in whatever order."""
+    for trigger, programs in GOALS.items():
+        if call.name in programs:
+            found = options(call.args, GOALS_VALUED)
+            goals = {word.text.rsplit(":", 1)[-1] if "gradle" in call.name else word.text for word in found.operands}
+            if goals & programs[call.name] and not _only_tells(found.given, frozenset()):
+                yield trigger
 
 
 def _special(call: Call) -> Iterator[str]:
     """Yield the triggers that options alone do not tell."""
+    yield from _by_goals(call)
     if call.name == "git":
         start = commands.git_start(call)
         if start >= 0 and call.args[start].text == "push":
@@ -249,11 +273,11 @@ def _special(call: Call) -> Iterator[str]:
             gone = any(re.match(r"\+?:.", word.text) for word in found.operands[1:])
             if gone and not _only_tells(found.given, frozenset()) and "-n" not in found.given:
                 yield "branch-delete"
-    elif call.name in PUBLISHING_GOALS:
-        found = options(call.args, GOALS_VALUED)
-        goals = {word.text.rsplit(":", 1)[-1] if "gradle" in call.name else word.text for word in found.operands}
-        if goals & PUBLISHING_GOALS[call.name] and not _only_tells(found.given, frozenset()):
-            yield "package-publish"
+    elif call.name == "skopeo" and _descended(call, Deed("", ("copy",))) > 0:
+        if call.texts[-1].startswith("docker://") and not _only_tells(frozenset(call.texts), frozenset()):
+            yield "container-push"
+    elif call.name in ("find", "xargs") and commands.deletes(call):
+        yield "destructive-delete"
     elif call.name in ("pip", "uv") and _adds_packages(call):
         yield "dependency-add"
     elif call.name == "go" and _descended(call, Deed("", ("get",))) > 0:
@@ -278,8 +302,14 @@ def _adds_packages(call: Call) -> bool:
     if at < 0:
         return False
     found = options(call.args[at:], PIP_VALUED)
-    named = any(not word.text.startswith((".", "/", "~")) for word in found.operands)
+    named = any(_is_package(word.text) for word in found.operands)
     return named and not _only_tells(found.given, frozenset())
+
+
+def _is_package(name: str) -> bool:
+    """Tell whether a name is that of a package somewhere else: no path, and not the installers themselves."""
+    here = name.startswith((".", "/", "~")) or ("/" in name and "://" not in name) or name.endswith(".whl")
+    return not here and name not in ("pip", "setuptools", "wheel")
 
 
 def _runs_migrations(call: Call) -> bool:
@@ -290,7 +320,11 @@ def _runs_migrations(call: Call) -> bool:
     asked = not _only_tells(frozenset(call.texts), frozenset()) and not {"--plan", "--check", "--pretend"} & {
         *call.texts
     }
-    wanted = {"manage.py": ("migrate",), "artisan": ("migrate", "migrate:fresh", "migrate:refresh", "migrate:rollback")}
+    wanted = {
+        "manage.py": ("migrate",),
+        "console": ("doctrine:migrations:migrate",),
+        "artisan": ("migrate", "migrate:fresh", "migrate:refresh", "migrate:rollback"),
+    }
     return asked and script in wanted and texts[1:2] != [] and texts[1] in wanted[script]
 
 

@@ -24,6 +24,10 @@ class Wrapper(NamedTuple):
     assigns: bool = False
 
 
+COMPOSE_VALUED: Final = words(
+    "-f --file -p --project-name --profile --env-file --project-directory -e --env -u --user -w --workdir --index"
+    " --entrypoint -v --volume --name -l --label --publish"
+)
 _SUDO: Final = Wrapper(
     words(
         "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --close-from --role --type --other-user"
@@ -33,6 +37,7 @@ _SUDO: Final = Wrapper(
     assigns=True,
 )
 _RUN: Final = words("run exec x dlx")
+_EXEC: Final = words("exec")
 
 WRAPPERS: Final[dict[str, Wrapper]] = {
     "sudo": _SUDO,
@@ -63,6 +68,28 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
     ),
     "parallel": Wrapper(words("-j --jobs -a --arg-file -S --sshlogin --delay --joblog")),
     "chronic": Wrapper(),
+    "chpst": Wrapper(words("-u -U -b -e -/ -n -l -L -m -d -o -p -f -c")),
+    "gosu": Wrapper(operands=1),
+    "su-exec": Wrapper(operands=1),
+    "runuser": Wrapper(words("-u --user -g --group -G --supp-group")),
+    "setarch": Wrapper(operands=1),
+    "systemd-run": Wrapper(
+        words("-u --unit -p --property --uid --gid --slice -M --machine -E --setenv --working-directory --nice")
+    ),
+    "unshare": Wrapper(words("-S -G -R -w --setuid --setgid --root --wd --map-user --map-group --propagation")),
+    "nsenter": Wrapper(words("-t --target -S -G --setuid --setgid")),
+    "perf": Wrapper(words("-e --event -o --output -p -C -r --repeat"), after=words("stat record trace")),
+    "entr": Wrapper(),
+    "firejail": Wrapper(),
+    "torsocks": Wrapper(),
+    "proxychains": Wrapper(words("-f")),
+    "proxychains4": Wrapper(words("-f")),
+    "corepack": Wrapper(),
+    "devbox": Wrapper(words("-c --config -e --env --env-file"), after=words("run")),
+    "dotenvx": Wrapper(words("-f --env-file -e --env"), after=words("run")),
+    "asdf": Wrapper(after=_EXEC),
+    "pipx": Wrapper(words("--spec --python --index-url --pip-args"), after=words("run")),
+    "sail": Wrapper(),
     "caffeinate": Wrapper(words("-t -w")),
     "flock": Wrapper(words("-w -E --timeout --conflict-exit-code"), 1),
     "strace": Wrapper(words("-o -e -p -s -E -u -P -O -S -a -b -I -X")),
@@ -96,6 +123,9 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
     "dotenv": Wrapper(words("-f -e")),
     "op": Wrapper(words("--env-file --account"), after=words("run")),
     "aws-vault": Wrapper(words("-d --duration --region"), operands=1, after=words("exec")),
+    # A service that a project declares for itself; another container or machine is not the project.
+    "docker-compose": Wrapper(COMPOSE_VALUED, 1, after=words("exec run")),
+    "podman-compose": Wrapper(COMPOSE_VALUED, 1, after=words("exec run")),
     "doppler": Wrapper(words("-p -c --project --config"), after=words("run")),
 }
 # Package managers run a program of the project by its bare name; their options before it that take a value.
@@ -111,11 +141,11 @@ GIT_VALUED: Final = words(
 )
 GIT_ASKED: Final = words("--help -h --version -v --html-path --man-path --info-path")
 # Shells that run the text which follows an option, by the letter of that option.
-SHELLS: Final = words("sh bash zsh dash ksh mksh ash fish rbash busybox-sh git-bash")
+SHELLS: Final = words("sh bash zsh dash ksh mksh ash fish rbash busybox-sh git-bash nu")
 SHELL_VALUED: Final = words("-o +o -O +O --rcfile --init-file")
 POWERSHELLS: Final = words("powershell pwsh")
 POWERSHELL_LINE: Final = words("-command -c")
-CMD_LINE: Final = words("/c /k")
+CMD_LINE: Final = words("/c /k //c //k")
 # Programs that join their arguments and run them as a line.
 JOINERS: Final = words("eval watch invoke-expression iex")
 JOINER_VALUED: Final = words("-n --interval -q --equexit")
