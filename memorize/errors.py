@@ -246,6 +246,13 @@ class BadKeyLine(Problem):
     hint = 'print the line on the other device with "memorize key export" and give it whole on standard input'
 
 
+class ReceiptDamaged(CannotRead):
+    """The file {path}, in which setup notes what it changed, cannot be used: {detail}. Nothing was changed."""
+
+    exit = 36
+    hint = 'move {path} away, then run "memorize setup": it finds its own hooks'
+
+
 class KeysDamaged(Problem):
     """The keys in {path} cannot be used: {detail}. Nothing was changed; capture and recall need no key."""
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from memorize.agents.base import Piece
 from memorize.agents.edit import Inserted
-from memorize.errors import CannotRead
+from memorize.errors import ReceiptDamaged
 from memorize.paths import Home
 
 _NAME: Final = "setup.json"
@@ -31,7 +31,7 @@ def location(home: Home) -> Path:
 
 
 def load(home: Home) -> dict[Path, Record]:
-    """Return the records by the path of their file. Raises ``CannotRead`` for a receipt that is there but damaged."""
+    """Return the records by the path of their file. Raises ``ReceiptDamaged`` for one that is there but damaged."""
     path = location(home)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def load(home: Home) -> dict[Path, Record]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CannotRead(path=path, detail=str(error) or type(error).__name__) from None
+        raise ReceiptDamaged(path=path, detail=str(error) or type(error).__name__) from None
     return {record.path: record for record in records}
 
 

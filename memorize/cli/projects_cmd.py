@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 
 from memorize.cli.console import app, document, json_option, listing, say, tell
@@ -11,6 +14,9 @@ from memorize.counted import counted
 from memorize.errors import NotLinked
 from memorize.model import PROJECT_LINKED, PROJECT_UNLINKED, Draft
 from memorize.recall.plain import one_line
+
+if TYPE_CHECKING:
+    from memorize.index.read import Project, Reader
 
 
 @click.group(invoke_without_command=True)
@@ -25,8 +31,9 @@ def command(context: click.Context, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     reader = app().reader()
-    found, alike = reader.projects(), reader.projects_alike()
+    found = reader.projects()
     if as_json:
+        alike = reader.projects_alike()
         listing(({**one._asdict(), "alike": alike.get(one.key, ())} for one in found), len(found))
         return
     for one in found:
@@ -34,13 +41,22 @@ def command(context: click.Context, as_json: bool) -> None:
         joined = "" if one.root == one.key else f"  (one with {one.root[:8]})"
         counts = f"{counted(one.memories, 'memory'):>14} {counted(one.sessions, 'session'):>12}"
         say(f"{one.key[:8]}  {padded(one_line(one.name), 24)} {counts}  {paths}{joined}")
-    for key, others in alike.items():
-        for other in others:
-            if key < other:
-                tell(f"{key[:8]} and {other[:8]} begin with the same commit; if they are one project:")
-                tell(f"  memorize projects link {key[:8]} {other[:8]}")
+    for first, second in _to_be_asked(reader, found):
+        tell(f"{first[:8]} and {second[:8]} begin with the same commit; if they are one project:")
+        tell(f"  memorize projects link {first[:8]} {second[:8]}")
     if not found:
         say("no project was captured yet")
+
+
+def _to_be_asked(reader: Reader, found: Iterable[Project]) -> list[tuple[str, str]]:
+    """Return pairs that a person may want to join: each two groups once, and none that was joined and parted."""
+    roots = {one.key: one.root for one in found}
+    asked: dict[tuple[str, str], bool] = {}
+    for key, others in reader.projects_alike().items():
+        for other in others:
+            pair = (roots.get(key, key), roots.get(other, other))
+            asked[pair] = asked.get(pair, True) and not reader.links_between(key, other)
+    return sorted((one, other) for (one, other), holds in asked.items() if holds and one < other)
 
 
 @command.command("link", short_help="Say that two projects are one.")

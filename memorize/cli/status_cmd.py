@@ -18,7 +18,7 @@ from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.counted import counted
 from memorize.daemon import life
-from memorize.errors import Problem
+from memorize.errors import Problem, ReceiptDamaged
 from memorize.recall.plain import one_line
 
 
@@ -67,9 +67,13 @@ def _facts(parts: App, directory: str) -> dict[str, Any]:
 
 
 def _capture(parts: App) -> list[dict[str, Any]]:
+    try:
+        found = wired.wired(parts.home, os.environ)
+    except ReceiptDamaged as problem:
+        return [{"agent": "setup", "path": "", "state": wired.UNREADABLE, "hooks": 0, "do": problem.remedy()}]
     return [
         {"agent": one.agent, "path": str(one.path), "state": one.state, "hooks": one.hooks, "do": one.do}
-        for one in wired.wired(parts.home, os.environ)
+        for one in found
     ]
 
 

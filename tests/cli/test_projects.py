@@ -151,3 +151,21 @@ def test_a_project_is_still_the_same_to_every_verb_when_its_first_commit_gave_it
     git(person.project, "init", "-q")
     git(person.project, "commit", "-q", "--allow-empty", "-m", "처음")
     assert person.gets(*words)[what] == before
+
+
+def test_places_that_begin_alike_are_asked_about_once_and_not_after_an_answer(person: Person, tmp_path: Path) -> None:
+    one = repository(tmp_path / "처음")
+    known(person, one, "first seen without a remote")
+    git(one, "remote", "add", "origin", "https://host/shop.git")
+    known(person, one, "and then with one")
+    other = tmp_path / "fork"
+    git(tmp_path, "clone", "-q", str(one), str(other))
+    git(other, "remote", "set-url", "origin", "https://host/fork.git")
+    known(person, other, "a fork")
+    said = person.types("projects").err.splitlines()
+    assert len([line for line in said if "same commit" in line]) == 1, said
+    words = next(line.split()[1:] for line in said if "projects link" in line)
+    assert person.types(*words).code == 0
+    assert "same commit" not in person.types("projects").err
+    assert person.types("projects", "unlink", *words[2:]).code == 0
+    assert "same commit" not in person.types("projects").err

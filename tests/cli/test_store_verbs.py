@@ -200,3 +200,19 @@ def test_the_demo_shows_what_is_kept_a_rule_before_its_commit_and_a_second_devic
     assert re.search(r"received [1-9]\d* from 1 pack: done", second)
     assert f"] {CORRECTED} (user" in second
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"files": 1}', "설정".encode("cp949")])
+def test_a_damaged_receipt_of_setup_stops_no_status_and_is_mended_as_it_says(person: Person, content: bytes) -> None:
+    receipt = person.home.receipts / "setup.json"
+    person.remembers("하나")
+    assert person.types("setup", "--agent", "claude").code == 0
+    receipt.write_bytes(content)
+    for verb in ("status", "doctor"):
+        said = person.types(verb)
+        assert f"move {receipt} away" in said.out, said
+    assert person.types("status").code == 0
+    assert person.types("setup", "--agent", "claude").code == 36
+    receipt.unlink()
+    assert person.types("setup", "--agent", "claude").code == 0
+    assert "Claude Code ok" in person.types("status").out
