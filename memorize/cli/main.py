@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -12,7 +13,7 @@ from typing import Final
 import click
 
 from memorize import __version__
-from memorize.errors import Deferred, Problem
+from memorize.errors import CannotWrite, Deferred, Problem
 
 # verb -> what it does, for "memorize --help", which so loads no verb. Sections as in the help.
 SECTIONS: Final[dict[str, dict[str, str]]] = {
@@ -67,6 +68,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "version": "Show the version, and those of what it stands on.",
     },
 }
+_UNWRITABLE: Final = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
 VERBS: Final = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
 
 
@@ -137,12 +139,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     except Deferred as deferred:
         _say_kept(deferred, "--json" in words)
-    except Problem as problem:
+    except Exception as error:
         if debug:
             raise
+        problem = error if isinstance(error, Problem) else _unforeseen(error)
         click.echo(f"memorize: {problem}", err=True)
         click.echo(f"hint: {problem.remedy()}", err=True)
         sys.exit(problem.exit)
+
+
+def _unforeseen(error: Exception) -> Problem:
+    """Return what a person is told of an error for which there is no place in the table of errors."""
+    if isinstance(error, OSError) and error.filename and error.errno in _UNWRITABLE:
+        return CannotWrite(path=os.fsdecode(error.filename), detail=error.strerror or error)
+    return Problem(detail=f"{type(error).__name__}: {error}")
 
 
 def _say_kept(deferred: Deferred, as_json: bool) -> None:

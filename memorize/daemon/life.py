@@ -152,7 +152,7 @@ def spawn(home: Home, environ: Mapping[str, str] | None = None) -> None:
     """Start the daemon, fully detached from the caller, without waiting for it.
 
     All three streams are on the null device, other descriptors are closed, the session is its own and the environment
-    holds only what it needs: whoever starts it can reach end-of-file and leave at once, and no key is kept.
+    is the person's: whoever starts it can reach end-of-file and leave at once, and leaves no marks of its own in it.
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-c", daemon_program(), "serve"],
@@ -183,7 +183,10 @@ def is_locked(home: Home) -> bool:
     if not home.locks.is_dir():
         return False
     lock = daemon_lock(home)
-    taken = lock.acquire()
+    try:
+        taken = lock.acquire()
+    except OSError:  # where no lock can be opened, no daemon has one
+        return False
     lock.release()
     return not taken
 

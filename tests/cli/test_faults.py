@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
 import pytest
 
+from memorize.cli import version_cmd
 from memorize.clock import SystemClock
 from memorize.log.segments import scan_segment
 from memorize.log.spool import put_capture
@@ -24,6 +26,40 @@ def _flip(person: Person) -> None:
     frame = scan_segment(bytes(raw)).frames[2]
     raw[frame.offset + frame.length - 9] ^= 1
     path.write_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OSError(errno.EROFS, "Read-only file system", "/어디/x"), 24, "/어디/x cannot be written: Read-only"),
+        (OSError(errno.ENOSPC, "No space left on device", b"/y"), 24, "/y cannot be written: No space left"),
+        (OSError(errno.EIO, "Input/output error"), 1, "Something went wrong: OSError"),
+        (ValueError("묘한 값"), 1, "Something went wrong: ValueError: 묘한 값"),
+    ],
+)
+def test_an_error_that_nobody_foresaw_is_two_lines_and_no_traceback(
+    person: Person, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, said: str
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(version_cmd.command, "callback", lambda **_: fails())
+    shown = person.types("version")
+    assert shown.code == code
+    first, second = shown.err.splitlines()
+    assert first.startswith("memorize: ")
+    assert said in first
+    assert second.startswith("hint: ")
+    with pytest.raises(type(error)):
+        person.types("version", "--debug")
+
+
+def test_where_no_lock_can_be_opened_no_daemon_runs(person: Person) -> None:
+    person.remembers("기억.")
+    (person.home.locks / "daemon").unlink(missing_ok=True)
+    (person.home.locks / "daemon").mkdir()
+    assert person.types("daemon", "status").out == "not running; it starts when a session does\n"
+    assert person.types("status").code == 0
 
 
 def test_a_flipped_bit_is_one_line_with_number_and_id_and_known_after_a_repair(person: Person) -> None:
