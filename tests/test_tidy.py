@@ -239,7 +239,7 @@ def walk(name: str, command: click.Command) -> Iterator[tuple[str, click.Command
 
 
 def test_every_verb_and_every_option_has_help() -> None:
-    from memorize.cli.main import cli
+    from memorize.cli.verbs import cli
 
     missing = []
     for name, command in walk("memorize", cli):

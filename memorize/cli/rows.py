@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import unicodedata
 from collections.abc import Collection
 from typing import Any
 
+from memorize.cli.terminal import columns
 from memorize.index.groups import Group
 from memorize.index.query import Row
 from memorize.recall import lines
@@ -19,7 +19,7 @@ WIDTH_MAX = 200
 
 def width() -> int:
     """Return how many columns a line may take: those of the terminal or of COLUMNS, many when neither is there."""
-    return max(WIDTH_MIN, min(WIDTH_MAX, shutil.get_terminal_size((WIDTH_MAX, 24)).columns))
+    return max(WIDTH_MIN, min(WIDTH_MAX, columns(WIDTH_MAX)))
 
 
 def fit(text: str, columns: int) -> str:

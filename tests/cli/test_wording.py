@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memorize.cli.main import VERBS
 from memorize.cli.rows import columns_of, fit, padded
+from memorize.cli.table import VERBS
 from memorize.counted import counted
 from tests.cli.kit import Person
 
