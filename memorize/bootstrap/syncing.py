@@ -18,7 +18,8 @@ from memorize.index.devices import Device
 from memorize.log.files import replace_file
 from memorize.log.lock import Lock
 from memorize.model import DEVICE_RETIRED, Draft
-from memorize.sync import targets
+from memorize.sync import asking, targets
+from memorize.sync.asking import Asking
 from memorize.sync.catalog import Catalog
 from memorize.sync.folder import RealFolder
 from memorize.sync.folder_sync import FolderReport, Keys, sync_folder
@@ -178,6 +179,8 @@ class Syncing:
     def _round(self, target: Target, progress: Progress, *, by_hand: bool, asks: bool, check: bool) -> Round:
         now = self._store.clock.wall_ms()
         try:
+            if target.kind == FOLDER and Asking().ask([target.where], asking.ANSWER_S)[target.where] is None:
+                return _silent(target, now)
             if target.kind == FOLDER:
                 report = self._sync_folder(target, progress, by_hand=by_hand, check=check)
                 holding = self._store.holding
@@ -248,6 +251,12 @@ class Syncing:
     def _folder(self, target: Target) -> RealFolder:
         return RealFolder(target.where, str(self._store.home.root / "outbox"), self._store.files)
 
+    def unanswered(self, folders: Iterable[Target]) -> None:
+        """Note that these folders did not answer, so that no round was begun with them."""
+        now = self._store.clock.wall_ms()
+        if silent := [_silent(target, now) for target in folders]:
+            self._note(silent)
+
     # -- what came of them ------------------------------------------------------------------------------------------
 
     def last(self) -> Mapping[str, Mapping[str, Any]]:
@@ -281,6 +290,11 @@ class Syncing:
     def retire_replica(self, replica: bytes) -> None:
         """Say that no directory goes on under a replica: a copy that was deleted, or what one was once."""
         self._store.append([Draft(DEVICE_RETIRED, {"replica": replica.hex()})])
+
+
+def _silent(target: Target, now: int) -> Round:
+    reason = f"the folder does not answer within {asking.ANSWER_S:g} s; it is asked again"
+    return Round(target, settled=False, reason=f"{reason}. Is the server there that it is mounted from?", at_ms=now)
 
 
 def _of_folder(

@@ -1,13 +1,12 @@
 """The daemon's eye on sync folders and devices by ssh: sees when a round is due, and lets a process of its own do it.
 
 That process needs several times the memory that a daemon may keep, and ends with what it held. While nothing changes
-here or there, none is started: a look costs one number of the index and the names in the folders.
+here or there, none is started: a look costs one number of the index, and once a minute the names in the folders. They
+are asked for in a small process, too: nothing in this one ever touches a folder that may hang, before it has answered.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,6 +16,7 @@ from memorize.bootstrap import App
 from memorize.bootstrap.syncing import Syncing
 from memorize.daemon.process import run_process
 from memorize.errors import Problem
+from memorize.sync import asking
 from memorize.sync.targets import FOLDER, SSH, Target
 from memorize.sync.watch import FolderWatch
 
@@ -88,6 +88,8 @@ class Carrying(threading.Thread):
         self._done = Seen()
         self._seen = Seen()
         self._listed = -1e9
+        self._asking = asking.Asking()
+        self._names: Mapping[str, int | None] = {}  # of each folder; None: it does not answer
         self._rests: dict[str, Rest] = {}
 
     def run(self) -> None:
@@ -107,21 +109,32 @@ class Carrying(threading.Thread):
         if not awake:
             return
         folders = [target.where for target in chosen if target.kind == FOLDER]
-        self._watch.watch(folders)
-        names = self._seen.names
-        if self._hint.is_set() or now - self._listed >= LISTING_S:
+        if self._hint.is_set() or now - self._listed >= LISTING_S or self._names.keys() != set(folders):
             self._hint.clear()
-            self._listed, names = now, _names(folders)
-        seen = Seen(self._app.reader(drain=False).digest()[0], names)
+            self._listed = now
+            self._ask(folders)
+            if self.leave.is_set():
+                return  # nobody waited for the answers
+        self._watch.watch(folder for folder in folders if self._names[folder] is not None)
+        seen = Seen(self._app.reader(drain=False).digest()[0], _hash(self._names))
         if seen != self._seen:
             self._seen, self._due = seen, self._due._replace(changed=now)
         if self._due.is_due(now, self._done, seen):
             self._round(awake, folders, now)
 
+    def _ask(self, folders: Sequence[str]) -> None:
+        self._names = self._asking.ask(folders, asking.ANSWER_S, self.leave.wait)
+
     def _round(self, chosen: Sequence[Target], folders: list[str], now: float) -> None:
         self._due = self._due._replace(began=now)
-        before = _names(folders)
-        fine = run_process(self._app.home, self.leave, "sync", *(target.where for target in chosen))
+        self._ask(folders)
+        if self.leave.is_set():
+            return
+        before = _hash(self._names)
+        silent = [target for target in chosen if self._names.get(target.where, 0) is None]
+        self._syncing.unanswered(silent)
+        chosen = [target for target in chosen if target not in silent]
+        fine = not chosen or run_process(self._app.home, self.leave, "sync", *(target.where for target in chosen))
         self._due = self._due._replace(failures=0 if fine else min(self._due.failures + 1, 16))
         last = self._syncing.last()
         if fine:
@@ -131,17 +144,9 @@ class Carrying(threading.Thread):
         self._done, self._listed = Seen(held, before), -1e9
 
 
-def _names(folders: list[str]) -> int:
-    """Return a number that changes with the names and sizes in the folders."""
-    found: list[tuple[str, int]] = []
-    for folder in folders:
-        for at, _, names in os.walk(os.path.join(folder, "memorize")):  # noqa: PTH118 - a walk of thousands of names
-            for name in names:
-                size = -1
-                with contextlib.suppress(OSError):
-                    size = os.lstat(os.path.join(at, name)).st_size  # noqa: PTH118
-                found.append((f"{at}/{name}", size))
-    return hash(tuple(sorted(found)))
+def _hash(names: Mapping[str, int | None]) -> int:
+    """Return a number that changes with the names in the folders, and with which of them answer."""
+    return hash(tuple(sorted((folder, -1 if number is None else number) for folder, number in names.items())))
 
 
 def rests(

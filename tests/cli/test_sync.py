@@ -16,10 +16,11 @@ from memorize.bootstrap.meeting import own_certificate
 from memorize.log.files import RealFiles
 from memorize.log.identity import key_path, peek
 from memorize.paths import Home
-from memorize.sync import peers
+from memorize.sync import asking, peers
 from memorize.sync.folder import RealFolder
 from memorize.sync.peers import Peer
 from tests.cli.kit import Person, Said
+from tests.sync.hung import hung
 
 KEPT = "환불은 결제의 멱등 키를 다시 쓴다"
 
@@ -506,3 +507,19 @@ def test_a_pack_that_a_disk_spoilt_is_handed_out_again_by_whoever_made_it(device
     assert [one.code for one in devices.rounds("b", "a")] == [0, 0]
     assert len(devices.digests("a", "b")) == 1
     assert "had been spoilt" not in devices.at("a").types("sync", "status").out
+
+
+def test_a_round_by_hand_says_that_the_folder_does_not_answer(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ANSWER_S", 1.0)
+    devices.at("a").remembers(KEPT)
+    devices.share("a", "b")
+    with hung(devices.folder):
+        said = devices.at("a").types("sync")
+        assert said.code == 42
+        assert "does not answer" in said.err
+        assert "does not answer" in devices.at("a").types("sync", "status").out
+    monkeypatch.setattr(asking, "ANSWER_S", 60.0)
+    assert [one.code for one in devices.rounds("a", "b", "a")] == [0, 0, 0]
+    assert len(devices.digests("a", "b")) == 1

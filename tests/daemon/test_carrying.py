@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,11 @@ from memorize.bootstrap.syncing import Syncing
 from memorize.daemon import life
 from memorize.daemon.carrying import HEARTBEAT_S, QUIET_S, SETTLE_S, SPACING_S, Carrying, Due, Rest, Seen, rests
 from memorize.model import OBSERVED_PROMPT, Draft
+from memorize.sync import asking
 from memorize.sync.keys import export_line, import_line, offer
 from memorize.sync.targets import FOLDER, SSH, Target
 from tests.daemon.kit import DECISION, Place, until
+from tests.sync.hung import hung
 
 
 def test_nothing_is_due_while_nothing_changes() -> None:
@@ -131,6 +134,39 @@ def test_a_device_that_cannot_be_reached_does_not_keep_the_folder_waiting(place:
         assert last[str(folder)]["settled"]
         tried.append(last[address]["at_ms"])
     assert len(set(tried)) == 2
+    app.close()
+
+
+def test_a_folder_that_hangs_is_told_and_keeps_no_other_waiting(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ANSWER_S", 3.0)
+    folder, stuck = tmp_path / "동기화", tmp_path / "mounted"
+    app = open_app(os.environ)
+    syncing = Syncing(app)
+    for path in (folder, stuck):
+        path.mkdir()
+        syncing.add(("folder", str(path)))
+    now = 0.0
+    carrying = Carrying(app.again(), lambda: now)
+
+    def rounds() -> dict[str, Any]:
+        nonlocal now
+        app.append([Draft(OBSERVED_PROMPT, {"text": f"{DECISION} {now}"})])
+        for _ in range(3):
+            now += SPACING_S
+            carrying._look()
+        return dict(syncing.last())
+
+    with hung(stuck):
+        last = rounds()
+        assert last[str(folder)]["settled"]
+        assert last[str(folder)]["set"] == app.reader().digest()[0]
+        assert "does not answer" in last[str(stuck)]["reason"]
+    monkeypatch.setattr(asking, "ANSWER_S", 60.0)
+    last = rounds()
+    assert last[str(stuck)]["settled"], last
+    carrying._watch.close()
     app.close()
 
 
