@@ -27,15 +27,22 @@ _EXTERNAL: Final = TRUSTS[0]
 _FRAME_TOKENS: Final = 80
 
 
-def rules_for_actions(
-    query: Query, actions: Iterable[str], projects: Sequence[str], now_ms: int, k: int = limits.RULES_MAX
+def rules_for_action(
+    query: Query, action: str, projects: Sequence[str], now_ms: int, k: int = limits.RULES_MAX
 ) -> list[Row]:
-    """Return the rules for these actions, each once: triggers in any case, or ``edit:`` and a path from the root.
+    """Return the rules for one action: a trigger's name in any case, or ``edit:`` and a path from the root.
 
     ``projects`` are root keys (``Query.family``). The rules of these projects come before the personal ones, the newest
     (lamport, id) first; at most ``k``, never more than ``limits.RULES_MAX``. What was overruled, has expired, waits for
-    review or comes from outside never counts. No or unknown actions, or ``k`` < 1, give none. Reads only.
+    review or comes from outside never counts. An empty or unknown action, or ``k`` < 1, gives none. Reads only.
     """
+    return rules_for_actions(query, (action,), projects, now_ms, k)
+
+
+def rules_for_actions(
+    query: Query, actions: Iterable[str], projects: Sequence[str], now_ms: int, k: int = limits.RULES_MAX
+) -> list[Row]:
+    """Return the rules for several actions at once, each rule once; otherwise as ``rules_for_action``."""
     wanted = {normal_name(action) for action in actions} - {"", EDIT}
     if not wanted or k < 1:
         return []

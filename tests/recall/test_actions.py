@@ -10,7 +10,7 @@ import pytest
 
 from memorize import limits
 from memorize.index.query import Query
-from memorize.recall.actions import action_context, rules_for_actions
+from memorize.recall.actions import action_context, rules_for_action, rules_for_actions
 from tests.recall.stores import NOW, OTHER, PROJECT, memory, query, store
 
 
@@ -21,7 +21,7 @@ def rule(text: str, *triggers: str, at: int = 1, **fields: Any) -> dict[str, Any
 
 def texts(memories: list[Mapping[str, Any]], action: str, k: int = limits.RULES_MAX) -> list[str]:
     """Return what is told before an action."""
-    return [row.text for row in rules_for_actions(query(memories), [action], [PROJECT], NOW, k)]
+    return [row.text for row in rules_for_action(query(memories), action, [PROJECT], NOW, k)]
 
 
 RULES: list[Mapping[str, Any]] = [
