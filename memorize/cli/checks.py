@@ -20,6 +20,7 @@ from memorize.counted import counted
 from memorize.daemon import life
 from memorize.errors import Problem
 from memorize.index.damage import is_damage
+from memorize.index.place import MARKER, marker_fault
 from memorize.log import losses
 from memorize.log.identity import COPIED, KNOWN_ELSEWHERE, MADE
 from memorize.log.spool import entry
@@ -282,4 +283,8 @@ def _said(one: Failing) -> str:
 
 
 def _config(parts: App) -> Iterator[Check]:
+    place = parts.here("")
+    if fault := marker_fault(place.root):
+        what = f"{place.root}/{MARKER} cannot be read, so nothing that it says holds: {fault}"
+        yield Check(WARN, "project", what, "mend that line")
     yield Check(OK, "config", f"{parts.home.config}{'' if parts.home.config.exists() else ' is not there: defaults'}")

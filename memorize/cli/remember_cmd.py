@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from memorize.cli.actions import checked, on_option
+from memorize.cli.actions import checked, on_option, ordered
 from memorize.cli.console import app, document, here_option, json_option, say, tell, text_of
 from memorize.errors import NothingToRemember
 from memorize.model import MEMORY_KINDS
@@ -37,13 +37,19 @@ def command(
     directory: str,
     as_json: bool,
 ) -> None:
-    """Remember TEXT (or standard input, with "-") as it stands."""
+    """Remember TEXT (or standard input, with "-") as it stands.
+
+    A single sentence that orders something for an action, such as "always run the linter before committing", is told
+    right before that action without --on; with --kind it is not.
+    """
     said = text_of(text)
     if not said:
         raise NothingToRemember
     parts = app()
     place = parts.place(directory)
     names = checked(triggers, place)
+    found = [] if names or kind else ordered(said)
+    names = names or found
     kind = kind or ("rule" if names else "fact")
     scope = "personal" if personal else "project"
     fields = {"tags": list(tags), "branch": place.branch, "expires_at": _end_of(until), "triggers": names}
@@ -59,6 +65,8 @@ def command(
     where = "every project" if personal else one_line(place.name)
     told = f"; told before {', '.join(names)}" if names else ""
     say(f"remembered {identity.hex()[:6]} for {where}: {payload['kind']}, importance {payload['importance']}{told}")
+    if found:
+        tell(f"the sentence names its moment; memorize edit {identity.hex()[:6]} --never: not before it")
 
 
 def _end_of(day: datetime | None) -> int | None:

@@ -6,7 +6,7 @@ import click
 
 from memorize import limits
 from memorize.bootstrap import App
-from memorize.cli.actions import known, nearest
+from memorize.cli.actions import advice, known
 from memorize.cli.console import app, document, here_option, json_option, say, tell
 from memorize.cli.rows import as_item, fit, width
 from memorize.counted import counted
@@ -48,8 +48,8 @@ def command(action: str | None, all_projects: bool, directory: str, as_json: boo
         return
     _show(parts, query, found)
     if action is not None and not fires:
-        near = nearest(normal_name(action), place) if len(action.split()) == 1 else ""
-        tell(f'This fires nothing; did you mean "{near}"?' if near else "This fires nothing.")
+        near = _advice(action, place)
+        tell(f"This fires nothing; {near}" if near else "This fires nothing.")
         return
     if fires:
         tell(f"This fires {', '.join(fires)}.")
@@ -63,6 +63,13 @@ def _fired(action: str, place: Place) -> tuple[str, ...]:
     if name in known(place) or name.startswith(EDIT):
         return (name,)
     return triggers_of(action, aliases=place.aliases, own=own_triggers(place.marker))
+
+
+def _advice(action: str, place: Place) -> str:
+    """Return what may have been meant by what fires nothing: a file, or another name."""
+    if action.strip() and "/" in action and len(action.split()) == 1 and not action.startswith(EDIT):
+        return f'for an edit of that file: memorize rules "{EDIT}{one_line(action.removeprefix("./"))}"'
+    return advice(action, place) if len(action.split()) == 1 else ""
 
 
 def _show(parts: App, query: Query, found: list[tuple[Row, tuple[str, ...]]]) -> None:

@@ -228,6 +228,20 @@ def _marker(path: str) -> Mapping[str, object] | None:
     return said
 
 
+def marker_fault(root: str) -> str:
+    """Return why the marker file of a checkout is no TOML, "" when it is, or is not there."""
+    import tomllib
+
+    try:
+        with open(os.path.join(root, MARKER), "rb") as file:
+            tomllib.loads(file.read(_MARKER_BYTES_MAX).decode("utf-8-sig"))
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, RecursionError) as error:
+        return str(error)
+    return ""
+
+
 def _name(identities: tuple[tuple[str, str], ...]) -> str:
     for kind, value in identities:
         if kind == "remote":

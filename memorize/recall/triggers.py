@@ -42,8 +42,8 @@ _OWN_MAX: Final = 64
 _OWN_COMMANDS_MAX: Final = 16
 _ALIASES_MAX: Final = 10
 _NAME: Final = late(r"[^\W_]+(?:[-_][^\W_]+)*")
-# One between names, as on Windows; before a sign of a glob it takes that sign's meaning away.
-_BACKSLASH: Final = late(r"\\(?![*?\[\]{}!\\])")
+# One between names, as on Windows, also before "*.ts"; before another sign of a glob it takes that sign's meaning away.
+_BACKSLASH: Final = late(r"\\(?![?\[\]{}!\\]|\*(?![*./\\]|\Z))")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_OWN: Final[Own] = MappingProxyType({})
 
@@ -73,7 +73,8 @@ def edit_triggers(path: str, triggers: Iterable[str]) -> tuple[str, ...]:
 
     ``path`` is relative to the repository's root; globs mean what they mean in a ``.gitignore``.
     """
-    return tuple(name for name in triggers if name.startswith(EDIT) and matches(name.removeprefix(EDIT), path))
+    globs = [(name, name.removeprefix(EDIT)) for name in triggers if name.startswith(EDIT)]
+    return tuple(name for name, glob in globs if glob == path or matches(glob, path))
 
 
 def normal_name(text: str) -> str:

@@ -112,3 +112,59 @@ def test_the_list_shows_when_a_rule_is_told_and_whose_it_is(person: Person) -> N
     assert "fires nothing" in person.types("rules", "ls").err
     assert 'did you mean "git-commit"?' in person.types("rules", "git-comit").err
     assert 'No rule. Give one: memorize remember --on pr-merge "..."' in person.types("rules", "gh pr merge").err
+
+
+@pytest.mark.parametrize(
+    ("sentence", "action"),
+    [
+        ("Always run the linter before committing.", "git-commit"),
+        ("커밋할 때는 항상 영어 제목을 써.", "git-commit"),
+        ("푸시하기 전에는 반드시 테스트를 돌려.", "git-push"),
+    ],
+)
+def test_an_order_that_names_its_moment_is_told_then_unless_its_kind_was_given(
+    person: Person, sentence: str, action: str
+) -> None:
+    said = person.types("remember", sentence)
+    assert f"told before {action}" in said.out
+    assert "--never" in said.err
+    assert told(person, action) == [sentence]
+    person.remembers("We chose SQLite. Never push to main.")
+    person.remembers(f"{sentence} 둘", "--kind", "fact")
+    assert told(person, action) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("rm -rf", '"destructive-delete"'),
+        ("git-commit,git-push", "--on git-commit --on git-push"),
+        ("edit", '"edit:migrations/*"'),
+        ("edit:", '"edit:migrations/*"'),
+        ("설정/*.yml", '"edit:migrations/*"'),
+        ("edit:C:\\work\\x\\*", '"edit:migrations/*"'),
+    ],
+)
+def test_what_was_meant_is_said_where_it_can_be_told(person: Person, typed: str, meant: str) -> None:
+    said = person.types("remember", "--on", typed, "x")
+    assert said.code == 17
+    assert meant in said.err
+
+
+def test_a_glob_may_be_typed_as_on_windows_or_with_the_whole_path(person: Person) -> None:
+    person.remembers("One.", "--on", "edit:migrations\\*")
+    person.remembers("Two.", "--on", f"edit:{person.project}/app/[id]/쪽.tsx")
+    assert told(person, "edit:migrations/1.sql") == ["One."]
+    assert told(person, "edit:app/[id]/쪽.tsx") == ["Two."]
+
+
+def test_a_file_without_its_mark_is_told_how_to_ask(person: Person) -> None:
+    assert 'memorize rules "edit:migrations/1.sql"' in person.types("rules", "migrations/1.sql").err
+
+
+def test_a_marker_that_is_no_toml_is_named_where_a_trigger_is_missing(person: Person) -> None:
+    (person.project / ".memorize.toml").write_text('[triggers\ndeploy = "make 배포"\n', encoding="utf-8")
+    said = person.types("remember", "--on", "deploy", "x")
+    assert said.code == 17
+    assert "cannot be read" in said.err
+    assert "cannot be read" in person.types("doctor").out
