@@ -47,6 +47,7 @@ _IDLE = late(
     r"|\bmust(?: have|'ve) (?:been|had|gone|got|come|changed|broken|missed|forgotten)\b"
     r"|\b(?:it|that|this|there|he|she|they|you) must be\b|(?:^|[,;:]\s*)must be\b|\bmust be (?:the|because"
     r"|some|kidding)\b"
+    r"|\bmust be (?:failing|crashing|breaking|leaking|missing|hanging|timing|getting|going|doing)\b"
     r"|\bi must (?:say|admit|confess)\b|\bif you must\b"
     r"|\b(?:don'?t|do not|can'?t|do you|as i) remember\b|\bpicked up\b|\busing (?:too|more|less|up|so)\b"
     r"|\bi (?:really )?(?:hate|dislike) (?:this|that|these|to)\b|\blet'?s (?:move|switch) to (?:the )?(?:next"
@@ -170,6 +171,9 @@ _TABLE: Final = (
         _any(
             r"\bnever\b",
             r"\balways\b",
+            r"\bfrom now on\b",
+            r"\blet'?s not (?:ever )?(?:use|commit|push|add|edit|touch|change|store|depend)\b",
+            r"(?:^|[,.!] )앞으로(?:는|도)? .*(?:줘|세요|하자|합시다|마라|말자)[.!]?$",
             r"\bmust(?:n'?t| not)?\b",
             r"\bonly (?:use|ever|with)\b|^only (?!(?:one|two|three|four|\d+|a|an|some|then|now|when|if|after"
             r"|this|that)\b)\S+",
@@ -222,7 +226,8 @@ def classify(sentence: str) -> Statement | None:
     when = occasions.occasions(sentence) if not _MOMENT.search(plain) and not _REPORTED.search(plain) else ()
     # "When committing, ..." begins like a question and is none.
     asks = bool((_QUESTION.search(sentence) and not (when and _WHEN.match(sentence))) or _KO_QUESTION.search(sentence))
-    said = sentence[:1].upper() + sentence[1:]
+    # "main에 직접 푸시 금지" begins with a name, not with a word that somebody was too quick to write large.
+    said = sentence if any("가" <= char <= "힣" for char in sentence) else sentence[:1].upper() + sentence[1:]
     for rule in _TABLE:
         # "Open question: should a refund ...?" asks and states at once.
         if asks and rule.kind != "question":

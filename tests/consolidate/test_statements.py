@@ -41,10 +41,21 @@ STATED = [
     ("배포 방식은 블루그린으로 하자.", "decision", "project"),
     ("Only v2 gets the new pagination.", "constraint", "project"),
     ("Remember that the staging key expires in March.", "fact", "project"),
+    ("From now on use conventional commits.", "constraint", "project"),
+    ("Let's not use Redux in the cart.", "constraint", "project"),
+    ("앞으로 커밋 본문은 영어로 써 줘.", "constraint", "project"),
+    ("앞으로는 로그를 표준 오류에 남기세요", "constraint", "project"),
+    ("main에 직접 푸시 금지", "constraint", "project"),
+    ("The worker must be running before a deploy.", "constraint", "project"),
     ("참고로 스테이징 서버는 매일 밤 초기화됩니다.", "fact", "project"),
 ]
 
 NOT_STATED = [
+    "The tests must be failing because of the time zone.",
+    "It must be getting stale data from somewhere, look.",
+    "앞으로 어떻게 할까요?",
+    "화면이 앞으로 넘어가지 않아.",
+    "Let's not worry about that yet.",
     "Should we always use PostgreSQL?",
     "Why did you decide to use SQLite?",
     "Can you never mind the tests for now?",
