@@ -9,12 +9,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from memorize.agents.transcripts import Head
-from memorize.agents.transcripts import Line as Spoken
 from memorize.model import Capture, Draft
 from memorize.recall.words import Shell
+
+if TYPE_CHECKING:  # to read payloads and transcripts takes tables of which these forms have no need
+    from memorize.agents.transcripts import Head
+    from memorize.agents.transcripts import Line as Spoken
 
 
 class Place(Protocol):

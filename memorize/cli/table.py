@@ -5,11 +5,9 @@ The page is what click would make of the table, which a test holds it to; but to
 
 from __future__ import annotations
 
-from typing import Final
-
-ABOUT: Final = "One memory for your coding agents that outlives sessions, models and machines."
+ABOUT = "One memory for your coding agents that outlives sessions, models and machines."
 # verb -> what it does; its module, ``memorize.cli.<verb>_cmd``, holds ``command``. Sections as in the help.
-SECTIONS: Final[dict[str, dict[str, str]]] = {
+SECTIONS: dict[str, dict[str, str]] = {
     "Start": {
         "setup": "Put the hooks into your agents' settings.",
         "uninstall": "Give the settings back as they were; the memory stays.",
@@ -61,13 +59,13 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "version": "Show the version, and those of what it stands on.",
     },
 }
-VERBS: Final = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
+VERBS = tuple(verb for verbs in SECTIONS.values() for verb in verbs)
 
-COLUMNS_MIN: Final = 80
-COLUMNS_MAX: Final = 100
-_MARGIN: Final = 2
-_HEAD: Final = "Usage: memorize [OPTIONS] COMMAND [ARGS]..."
-_OPTIONS: Final = """\
+COLUMNS_MIN = 80
+COLUMNS_MAX = 100
+_MARGIN = 2
+_HEAD = "Usage: memorize [OPTIONS] COMMAND [ARGS]..."
+_OPTIONS = """\
 Options:
   --version   Show the version and exit.
   --debug     Show a traceback when something goes wrong.

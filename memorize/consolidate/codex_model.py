@@ -7,7 +7,6 @@ logins accept no others. Features are switched off by ``-c``, which versions tha
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -86,6 +85,8 @@ class CodexModel:
 
 def settings_of(path: Path) -> dict[str, Any]:
     """Return Codex's settings; nothing when they are not there or cannot be read."""
+    import tomllib  # asked for when a login is looked for anew
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

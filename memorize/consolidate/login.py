@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from memorize.clock import Clock
 from memorize.config import Config
-from memorize.consolidate import child, claude_model, codex_model, url_model
+from memorize.consolidate import child, claude_model, codex_model
 from memorize.consolidate.port import Model
 from memorize.errors import CannotWrite
 from memorize.paths import Home
@@ -140,6 +140,8 @@ class Extractors:
             key = self._environ.get(config.url_key_env, "") if config.url_key_env else ""
             if not config.url or not config.model or (config.url_key_env and not key):
                 return None
+            from memorize.consolidate import url_model  # with HTTP and TLS, which no program that is run needs
+
             return Choice("url", url_model.UrlModel(config.url, config.model, key), f"{config.url}, {config.model}")
         login = self._login(name, fresh)
         if not login.logged_in:

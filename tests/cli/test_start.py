@@ -30,6 +30,8 @@ HEAVY = set(
     """.split()
 )
 FOLDS = {"memorize.fold"}
+# It asks whether a daemon runs and which agents are there.
+PROGRAMS = {"shutil", "socket", "subprocess", "tempfile", "tomllib"}
 # verb -> what it may load of these, having work for it.
 READING: dict[tuple[str, ...], set[str]] = {
     ("search", "환불"): set(),
@@ -41,6 +43,7 @@ READING: dict[tuple[str, ...], set[str]] = {
     ("config",): set(),
     ("version",): set(),
     ("rules",): {"memorize.recall.commands"},
+    ("status",): {"memorize.agents.base", "memorize.consolidate", "memorize.daemon", *PROGRAMS},
     ("digest",): FOLDS,
     ("history", "ID"): FOLDS,
 }
@@ -70,7 +73,7 @@ def test_a_verb_that_only_reads_loads_nothing_heavy(person: Person, words: tuple
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["-h"]])
 def test_version_and_help_load_neither_click_nor_a_verb(person: Person, words: list[str]) -> None:
     found = loaded(person, *words)
-    assert not within(found, {"click", "json", "memorize.errors", "memorize.model"})
+    assert not within(found, {"click", "json", "typing", "memorize.errors", "memorize.model"})
     assert {name for name in found if name.startswith("memorize.cli.")} <= {
         "memorize.cli.main",
         "memorize.cli.table",
