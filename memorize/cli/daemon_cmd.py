@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from memorize.cli.console import app, document, json_option, say
+from memorize.counted import counted
 from memorize.daemon import life
 from memorize.errors import NoDaemon
 
@@ -34,7 +35,7 @@ def command(what: str, as_json: bool) -> None:
         return
     say(
         f"running for {running.since_s} s (version {running.version}, process {running.pid}): "
-        f"{running.answers} answers, {running.ingested} events, {running.memory_kib // 1024} MiB"
+        f"{counted(running.answers, 'answer')}, {counted(running.ingested, 'event')}, {running.memory_kib // 1024} MiB"
     )
     if running.failures:
-        say(f"{running.failures} rounds failed, the last one by {running.failure}")
+        say(f"{counted(running.failures, 'round')} failed, the last one by {running.failure}")

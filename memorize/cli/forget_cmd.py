@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
-from memorize.cli.console import app, document, json_option, say
+from memorize.bootstrap import App
+from memorize.cli.console import app, document, json_option, say, tell
 from memorize.cli.rows import named
+from memorize.fold.state import LIVE
+from memorize.index.groups import Group
 from memorize.recall.changes import forgotten
 
 
@@ -28,3 +31,12 @@ def command(identities: tuple[str, ...], reason: str, as_json: bool) -> None:
     for group in groups:
         say(f"forgotten {named(group)}")
         say(f"back again: memorize restore {group.id.hex()[:6]}")
+        for heir in _staying(parts, group):
+            tell(f"what replaced it stays: {named(heir)}")
+            tell(f"that one, too: memorize forget {heir.id.hex()[:6]}")
+
+
+def _staying(parts: App, group: Group) -> list[Group]:
+    """Return what replaced a memory and is still told: whoever forgets an older version may mean the text of today."""
+    found = {heir.id: heir for heir in (parts.group(one) for one in group.heirs)}
+    return [heir for heir in found.values() if heir.status == LIVE]

@@ -217,7 +217,7 @@ def visitor(visit: dict[str, Any]) -> str:
 def came(visit: dict[str, Any], now: int) -> str:
     """Return when it came and what came of it."""
     state = "both held the same" if visit["settled"] else visit["reason"]
-    return f"{ago(visit['at_ms'], now)}: {state} (sent {visit['sent']}, received {visit['received']})"
+    return f"{ago(visit['at_ms'], now)}: {state} (sent {visit['sent']:,}, received {visit['received']:,})"
 
 
 def _paired(parts: App) -> list[dict[str, Any]]:
@@ -276,7 +276,7 @@ def _label(item: dict[str, Any]) -> str:
 def _last(item: dict[str, Any], now: int) -> str:
     if not item["at_ms"]:
         return "no round yet: memorize sync"
-    moved = f"sent {item['sent']}, received {item['received']}"
+    moved = f"sent {item['sent']:,}, received {item['received']:,}"
     state = "all taken in and handed out" if item["settled"] else item["reason"]
     spoilt = f"; {_spoilt(item['mended'])}" if item["mended"] else ""
     return f"{ago(item['at_ms'], now)}: {state} ({moved}){spoilt}"
@@ -289,7 +289,7 @@ def _spoilt(packs: int) -> str:
 def _say_round(one: Round) -> None:
     files = f" from {counted(one.files, 'pack')}" if one.files else ""
     state = "done" if one.settled else "not done"
-    say(f"{one.target.label}  sent {counted(one.sent, 'event')}, received {one.received}{files}: {state}")
+    say(f"{one.target.label}  sent {counted(one.sent, 'event')}, received {one.received:,}{files}: {state}")
     if one.mended:
         tell(f"    {_spoilt(one.mended)}")
     for note in one.notes[:_NOTES_SHOWN]:

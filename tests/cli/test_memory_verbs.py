@@ -55,6 +55,16 @@ def test_forgetting_a_version_in_the_middle_brings_no_older_one_back(person: Per
     assert [item["text"] for item in person.gets("list")["items"]] == ["Deploy daily."]
 
 
+def test_forgetting_an_older_version_says_what_is_still_told(person: Person) -> None:
+    first = person.remembers("배포는 금요일에 한다")
+    second = person.gets("edit", first, "Deploy on Mondays.")["id"]
+    said = person.types("forget", first)
+    assert f"what replaced it stays: {second[:6]}: Deploy on Mondays." in said.err
+    assert person.types("forget", second).err == ""
+    assert person.gets("list")["items"] == []
+    assert "stays" not in person.types("forget", first).err
+
+
 def test_forgetting_after_an_undone_edit_leaves_what_was_brought_back(person: Person) -> None:
     first = person.remembers("Deploy on Fridays.")
     second = person.gets("edit", first, "Deploy on Mondays.")["id"]
