@@ -276,7 +276,7 @@ def _label(item: dict[str, Any]) -> str:
 def _last(item: dict[str, Any], now: int) -> str:
     if not item["at_ms"]:
         return "no round yet: memorize sync"
-    moved = f"sent {item['sent']:,}, received {item['received']:,}"
+    moved = f"sent {item['sent'] or 0:,}, received {item['received'] or 0:,}"
     state = "all taken in and handed out" if item["settled"] else item["reason"]
     spoilt = f"; {_spoilt(item['mended'])}" if item["mended"] else ""
     return f"{ago(item['at_ms'], now)}: {state} ({moved}){spoilt}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -213,6 +214,16 @@ def test_what_is_written_down_of_the_last_rounds_may_be_anything(devices: Device
     assert "no round yet" in devices.at("a").types("doctor").out
     assert devices.rounds("a")[0].code == 0
     assert devices.at("a").gets("sync", "status")["targets"][0]["settled"]
+
+
+def test_a_note_of_a_round_that_has_fewer_fields_is_shown_all_the_same(devices: Devices) -> None:
+    devices.share("a")
+    devices.rounds("a")
+    path = devices.home("a").receipts / "sync.json"
+    path.write_text(json.dumps({str(devices.folder): {"settled": True, "at_ms": 1}}), encoding="utf-8")
+    said = devices.at("a").types("sync", "status")
+    assert (said.code, "all taken in" in said.out) == (0, True), said
+    assert devices.at("a").types("status").code == devices.at("a").types("doctor").code == 0
 
 
 @pytest.mark.parametrize(
