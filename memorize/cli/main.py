@@ -1,11 +1,13 @@
-"""The command ``memorize``. Help and version are answered here; everything else is a verb's."""
+"""The command ``memorize``. Help and version are answered here; everything else is a verb's.
+
+Nothing is imported before ``main`` but what Python has loaded by then: Ctrl-C is to be quiet from the first moment on.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
-from collections.abc import Sequence
 
 from memorize import __version__
 
@@ -14,7 +16,7 @@ from memorize import __version__
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run one verb and leave with the exit code of the error table (docs/errors.md)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
@@ -31,9 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader (head, a pager) has enough. Python would complain again when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except KeyboardInterrupt:  # before a verb has begun, or behind it: there is nothing to say
+        sys.exit(130)
 
 
-def _at_once(words: Sequence[str]) -> str | None:
+def _at_once(words: list[str]) -> str | None:
     """Return what there is to say without any verb: the version, or the page of help where it fits the terminal."""
     if words == ["--version"]:
         return f"memorize, version {__version__}\n"

@@ -16,6 +16,7 @@ from memorize.cli import table
 from memorize.cli.terminal import columns
 from memorize.cli.verbs import cli
 from tests.capture.kit import modules_loaded
+from tests.children import hear
 from tests.cli.kit import Person
 
 # Slow to load, and of no use to a verb that only reads. A name stands for all below it.
@@ -124,3 +125,34 @@ def test_the_width_is_what_the_person_says_or_the_one_that_is_given(
 
 def _no_terminal(_: int) -> os.terminal_size:
     raise OSError
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Ctrl:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Ctrl())
+from memorize.cli.main import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["memorize.cli.verbs", "click", "memorize.cli.table", "memorize.cli.list_cmd", "memorize.bootstrap.app"]
+)
+def test_ctrl_c_while_a_verb_is_still_being_loaded_is_quiet(person: Person, module: str) -> None:
+    words = ["--help"] if module == "memorize.cli.table" else ["list"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, *words],
+        env={**environ(person), "COLUMNS": "120"},
+        capture_output=True,
+        preexec_fn=hear,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert (done.stdout, b"Traceback" in done.stderr) == (b"", False), done.stderr
+    assert len(done.stderr.splitlines()) <= 2
