@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from memorize.errors import BadHome
 
 
-@dataclass(frozen=True, slots=True)
 class Home:
     """The state directory (DESIGN 4). Only names; nothing here touches the disk."""
 
-    root: Path
+    __slots__ = ("root",)
+
+    def __init__(self, root: Path) -> None:
+        """Take the directory itself; the rest follows."""
+        self.root: Final = root
 
     @property
     def config(self) -> Path:

@@ -27,7 +27,12 @@ if not sys.argv[1:]:
 os.closerange(3, 1 << 16)
 if {site!r} not in sys.path:
     sys.path.insert(0, {site!r})
-from memorize.daemon.serve import main
+if sys.argv[1] == "before":
+    import gc
+    gc.disable()  # it lives for one answer
+    from memorize.daemon.once import main
+else:
+    from memorize.daemon.serve import main
 raise SystemExit(main(sys.argv[1:]))
 '''
 

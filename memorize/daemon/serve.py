@@ -29,6 +29,7 @@ from memorize.capture.memorize_hook import own_directory
 from memorize.daemon import life
 from memorize.daemon.answer import SILENCE, Answerer, seconds_for
 from memorize.daemon.ingesting import Ingesting, Turn, memory_kib
+from memorize.daemon.once import answer_once
 from memorize.daemon.others import Others
 from memorize.errors import BadHome, Problem
 
@@ -304,18 +305,6 @@ def _own_folder(folder: Path, hook: Path) -> None:
         raise BadHome(path=folder, detail="others may enter the folder of the daemon's socket")
 
 
-def answer_once(app: App, name: str) -> bool:
-    """Print the answer to one hook's event without a daemon, and note it; False when there is nothing to say."""
-    answerer = Answerer(app)
-    answer = answerer.answer(name)
-    if answer is None or not answer.text:
-        return False
-    with open(1, "wb", closefd=False) as to_hook:
-        to_hook.write(b"\n" + answer.text)
-    answerer.printed(answer)
-    return True
-
-
 def _take(app: App) -> bool:
     """Take the lock. One that is serving keeps it; one that is just leaving is waited for."""
     lock = life.daemon_lock(app.home)
@@ -360,7 +349,7 @@ def main(arguments: list[str] | None = None) -> int:
 
             return 0 if round_of(app, mode[1:]) else 1
         if mode[:1] == ["before"]:
-            return 0 if answer_once(app, mode[-1]) else 1
+            return 0 if answer_once(app, mode[-1]) else 1  # asked by a program of an earlier version
         os.chdir("/")
         sys.setswitchinterval(SWITCH_S)
         if _take(app):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memorize.index import meta, schema
-from memorize.index.projector import transaction
 
 
 class Spot(NamedTuple):
@@ -56,7 +55,7 @@ def put(path: Path, briefs: Sequence[StoredBrief], mark: str | None, busy_s: flo
     """Store briefs. With a ``mark`` they are all there are, and the others go; without one they replace their like."""
     connection = schema.open_write(path, busy_s)
     try:
-        with schema.guard(path), transaction(connection):
+        with schema.guard(path), schema.transaction(connection):
             if mark is not None:
                 connection.execute("delete from briefs")
                 meta.put(connection, "briefs", mark)

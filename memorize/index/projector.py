@@ -84,7 +84,7 @@ class Projector:
 
     def apply(self, events: Sequence[Stored], offsets: Mapping[str, int], received_ms: int) -> None:
         """Index the events, which may be known already, and advance the offsets, all in one transaction."""
-        with self._open() as connection, transaction(connection):
+        with self._open() as connection, schema.transaction(connection):
             numbers = put_files(connection, offsets, events)
             if events:
                 at, unknown = self._unknown
@@ -100,19 +100,6 @@ class Projector:
                 self._connection = schema.open_write(self._path, self._busy_s)
                 self._file = schema.file_identity(self._path)
             yield self._connection
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Take the write lock at once; a transaction that begins by reading can fail when it wants to write."""
-    connection.execute("begin immediate")
-    try:
-        yield
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise
 
 
 def put_files(

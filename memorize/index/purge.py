@@ -20,7 +20,6 @@ from memorize.fold import keys
 from memorize.index import schema
 from memorize.index.erasures import Spot
 from memorize.index.packing import chunks, key_number
-from memorize.index.projector import transaction
 from memorize.index.rows import FOLDABLE, TOLD_TOO, Telling, malformed
 from memorize.log.codec import Bad
 from memorize.log.segments import read_event
@@ -37,7 +36,7 @@ def forget(path: Path, root: Path, found: Sequence[Spot], busy_s: float = schema
 
     Raises IndexMissing, IndexDamaged, Busy or CannotWrite; then nothing was changed.
     """
-    with schema.guard(path), closing(schema.open_write(path, busy_s)) as connection, transaction(connection):
+    with schema.guard(path), closing(schema.open_write(path, busy_s)) as connection, schema.transaction(connection):
         _unlink(connection, root, found)
         for chunk in chunks([spot.n for spot in found]):
             connection.execute(f"delete from judged where n in ({chunk})")
@@ -116,7 +115,7 @@ def compact(path: Path, busy_s: float = schema.BUSY_S) -> None:
 
 def clean(path: Path, root: Path, found: Sequence[Spot], busy_s: float = schema.BUSY_S) -> None:
     """Note that nothing is left of these erased events; their frames have no body any more. Raises as ``forget``."""
-    with schema.guard(path), closing(schema.open_write(path, busy_s)) as connection, transaction(connection):
+    with schema.guard(path), closing(schema.open_write(path, busy_s)) as connection, schema.transaction(connection):
         numbers = [spot.n for spot in found]
         odd: list[int] = []
         for chunk in chunks(numbers):

@@ -19,7 +19,7 @@ from memorize.errors import CannotRead, CannotWrite, IndexDamaged, Problem
 from memorize.ids import RANDOM_BYTES
 from memorize.index import cited, closure, schema, sums
 from memorize.index.packing import number8
-from memorize.index.projector import add, put_files, transaction
+from memorize.index.projector import add, put_files
 from memorize.index.settle import settle_closed
 from memorize.log import losses
 from memorize.log.chain_check import Gap
@@ -109,7 +109,7 @@ class _Builder:
             batch, ends = [], {}
 
     def _put(self, batch: list[Stored], ends: Mapping[str, int], received: int, settle_now: bool) -> None:
-        with transaction(self._connection):
+        with schema.transaction(self._connection):
             numbers = put_files(self._connection, ends, batch)
             if batch:
                 add(self._connection, batch, numbers, received, settle_now=settle_now)
@@ -144,12 +144,12 @@ class _Builder:
                 done |= self._fold_bundle(bundle)
                 bundle = {}
         self._fold_bundle(bundle)
-        with transaction(self._connection):
+        with schema.transaction(self._connection):
             cited.mark(self._connection)
 
     def _fold_bundle(self, bundle: Mapping[int, Event]) -> set[int]:
         events = closure.connected(self._connection, bundle)
-        with transaction(self._connection):
+        with schema.transaction(self._connection):
             settle_closed(self._connection, events, {})
         return set(events)
 

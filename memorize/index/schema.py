@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -274,6 +276,19 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     row = connection.execute("select value from meta where key = 'version'").fetchone()
     if row is None or row[0] != version():
         raise IndexMissing(path=path, detail=f"version {row[0] if row else 'unknown'} instead of {version()}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Take the write lock at once; a transaction that begins by reading can fail when it wants to write."""
+    connection.execute("begin immediate")
+    try:
+        yield
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
 
 
 def file_identity(path: Path) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from memorize.bootstrap import App
-from memorize.log.spool import put_batch
+from memorize.log.spool import put_batch, put_capture
 from memorize.model import OBSERVED_EDIT, Draft
 from memorize.recall.changes import edited, formed, remembered
+from tests.capture.kit import modules_loaded
 from tests.daemon.kit import PATIENCE_S, Place, until
 
 RULE = "커밋 제목은 한 줄로, conventional prefix, no emoji"
@@ -318,6 +320,30 @@ def test_without_a_daemon_the_whole_program_answers_once_when_the_hook_finds_a_w
     with place.app() as parts:
         parts.ingest()
     assert place.events("context.delivered")
+
+
+# What serves, speaks to a person or writes the log.
+NOT_FOR_ONE_ANSWER = set(
+    """
+    asyncio click cryptography email http inspect rich selectors socket ssl subprocess tempfile tomllib watchdog
+    zstandard
+    memorize.bootstrap.erasing memorize.cli memorize.consolidate memorize.daemon.life memorize.daemon.serve
+    memorize.fold memorize.index.projector memorize.log.ingest memorize.reading memorize.sync
+    """.split()
+)
+
+
+def test_the_program_that_answers_once_loads_nothing_that_serves_or_writes(place: Place) -> None:
+    remember(place, RULE, "git-commit")
+    call = place.payload("PreToolUse", "s", tool_name="Bash", tool_input=run("git commit -m 커밋"))
+    with place.app() as parts:
+        parts.ingest()
+        put_capture(parts.home, "claude", "PreToolUse", call, parts.clock)
+    [name] = [one.name for one in (place.home.spool / "new").iterdir()]
+    command = [sys.executable, "-I", str(place.home.hook / "memorize_daemon.py"), "before", name]
+    found = modules_loaded(command, {**os.environ, "MEMORIZE_HOME": str(place.home.root)}, place.project)
+    assert "memorize.daemon.once" in found
+    assert not found & NOT_FOR_ONE_ANSWER
 
 
 def test_the_words_that_the_hook_looks_for_go_with_the_last_rule(place: Place) -> None:
