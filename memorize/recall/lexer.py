@@ -8,6 +8,7 @@ never commands. Commands inside substitutions, groups, conditions, loops and fun
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from memorize.patterns import late
@@ -51,6 +52,7 @@ _DECLARES: Final = frozenset("declare typeset local export readonly".split())
 _COMPOUND: Final = frozenset("{ if while until case for select".split())
 
 
+@lru_cache(maxsize=8)  # of one command line several things are asked, one after the other
 def split(line: str) -> Split:
     """Return the simple commands of a line or script, those of substitutions included."""
     return _Lexer(line).run()

@@ -23,6 +23,7 @@ from typing import Any
 from memorize.clock import SystemClock
 from memorize.index.projector import Projector
 from memorize.index.rebuild import rebuild
+from memorize.limits import INGEST_BATCH_FILES_MAX
 from memorize.log.files import RealFiles
 from memorize.log.identity import load_or_renew
 from memorize.log.ingest import Ingester
@@ -153,7 +154,11 @@ def _fate(chance: random.Random, waiting: int) -> Fate:
     kind = chance.choice((0, 1, 1, 2))
     if kind == 0:
         return Fate(chance.choice((1, 1, 1, 2)), chance.uniform(0.0, 0.01), index=True)
-    return Fate(chance.randrange(1, 20 + 2 * min(waiting, 256)), (kind - 1) * chance.uniform(0.0001, 0.01), index=False)
+    return Fate(
+        chance.randrange(1, 20 + 2 * min(waiting, INGEST_BATCH_FILES_MAX)),
+        (kind - 1) * chance.uniform(0.0001, 0.01),
+        index=False,
+    )
 
 
 def ingest(home: Home, steps: int, seed: int, stop: Path) -> None:

@@ -256,7 +256,10 @@ def test_a_limit_takes_the_oldest(home: Home, index: MemoryProjection):
     assert index.texts() == ["0", "1"]
 
 
-def test_many_files_go_in_batches_of_256_with_one_sync_each(home: Home, index: MemoryProjection):
+def test_many_files_go_in_batches_with_one_sync_each(
+    home: Home, index: MemoryProjection, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ingest, "INGEST_BATCH_FILES_MAX", 256)
     for n in range(600):
         put(home, f"{n}", mono=n)
     files = FailingFiles()
