@@ -40,6 +40,10 @@ _UNSETTLED: Final = {
     BAD: "{} damaged: delete what is, and whoever made it hands it out again",
     NEWER: "{} written by a newer version: install it here",
 }
+_AWAY: Final = (
+    "{} of {:.1f} MB {} of what lies elsewhere: have the tool keep the folder on this device, "
+    'or fetch it now by "memorize sync"'
+)
 _SHARE: Final = '"memorize key export" on one of both, "memorize key import" on the other'
 # What an exchange that was refused or never began needs, by its code; and how a shell says that there is no program.
 _REMEDIES: Final = {"key": _SHARE, "store": _SHARE, "version": "install the newer version on both"}
@@ -308,9 +312,12 @@ def _of_folder(
     ours = [one for one in report.reasons if one[1] != UNKNOWN_KEY or _store(one[0]) in stores]
     kinds = Counter(state for _, state, _ in ours)
     refused = kinds[BAD] + kinds[UNKNOWN_KEY]
-    reason = report.paused or "; ".join(
-        words.format(counted(kinds[state], "pack")) for state, words in _UNSETTLED.items() if kinds[state]
-    )
+    kinds[PENDING] -= report.away
+    open_ = [words.format(counted(kinds[state], "pack")) for state, words in _UNSETTLED.items() if kinds[state]]
+    if report.away:
+        what = "is only a placeholder" if report.away == 1 else "are only placeholders"
+        open_.append(_AWAY.format(counted(report.away, "pack"), report.away_bytes / 1e6, what))
+    reason = report.paused or "; ".join(open_)
     return Round(
         target,
         settled=not reason,

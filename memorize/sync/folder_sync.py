@@ -70,7 +70,8 @@ class FolderReport(NamedTuple):
     ``states``: state -> files that are not taken in, over all rounds; ``reasons``: path, state and words of each.
     ``waiting``: writers of other replicas that nothing in the folder carries, and that this one may publish for later.
     ``ahead``: the folder held events of this replica that it did not know: its replica must be renewed.
-    ``keys``: keys came with it; the ring of ``Keys`` is another one.
+    ``keys``: keys came with it; the ring of ``Keys`` is another one. ``away``: how many of the pending files are only
+    placeholders here, ``away_bytes``: what it would take to fetch them.
     """
 
     paused: str = ""
@@ -84,6 +85,8 @@ class FolderReport(NamedTuple):
     waiting: int = 0
     ahead: bool = False
     keys: bool = False
+    away: int = 0
+    away_bytes: int = 0
 
     @property
     def pending(self) -> int:
@@ -356,4 +359,6 @@ def _digest_of(rows: Sequence[Sequence[Any]], keys: Sequence[tuple[bytes, Scope]
 def _report(catalog: Catalog, **found: Any) -> FolderReport:
     rows: list[Row] = list(catalog.rows.values())
     states = {state: sum(row.state == state for row in rows) for state in (PENDING, UNKNOWN_KEY, BAD, OTHER, NEWER)}
-    return FolderReport(states=states, reasons=tuple(reasons(rows)), **found)
+    away = [row.size for row in rows if row.state == PENDING and row.stub]
+    told = tuple(reasons(rows))
+    return FolderReport(states=states, reasons=told, away=len(away), away_bytes=sum(away), **found)

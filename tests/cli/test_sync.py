@@ -300,6 +300,32 @@ def test_looking_at_a_folder_that_is_half_there_writes_nothing(devices: Devices)
     assert devices.files() == files
 
 
+def test_placeholders_are_told_with_their_number_and_size(devices: Devices) -> None:
+    devices.share("a", "b")
+    for number in range(3):
+        devices.at("a").remembers(f"{KEPT} {number}")
+        devices.rounds("a")
+    packs = sorted(devices.folder.glob("memorize/*/*/*.mzp"), key=lambda path: path.stat().st_mtime_ns)
+    if not packs[0].stat().st_blocks:
+        pytest.skip("this file system tells of no blocks")
+    kept = {path: path.read_bytes() for path in packs[1:]}
+    for path, data in kept.items():
+        path.unlink()
+        with path.open("wb") as stub:
+            stub.truncate(1_000_000 + len(data))
+    os.sync()
+    assert devices.rounds("b")[0].code == 42
+    words = f"{len(kept)} packs of 2.0 MB are only placeholders"
+    for verb in (("sync", "status"), ("doctor",), ("status",)):
+        said = devices.at("b").types(*verb).out
+        assert words in said, said
+        assert "not come whole" not in said
+    for path, data in kept.items():
+        path.write_bytes(data)
+    assert [said.code for said in devices.rounds("b", "a")] == [0, 0]
+    assert len(devices.digests("a", "b")) == 1
+
+
 def test_a_damaged_pack_comes_again_when_it_is_deleted_as_the_message_says(devices: Devices) -> None:
     devices.share("a", "b")
     devices.at("a").remembers(KEPT)
