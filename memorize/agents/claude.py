@@ -103,7 +103,7 @@ def _used(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
         if not result:  # cut before the answer, or an answer of a new form
             return turns.command(at, payload.text_of(given, "command"), payload.text_of(call, "tool_response"), None)
         running = bool(payload.text_of(result, "backgroundTaskId"))
-        ok = None if running else result.get("interrupted") is not True
+        ok = None if running or result.get("interrupted") is True else True
         return turns.command(at, payload.text_of(given, "command"), output, ok)
     if tool in _EDITORS:
         return turns.edits(at, _changes(given, result))
@@ -113,7 +113,10 @@ def _used(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
 def _failed(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
     tool, error = payload.text_of(call, "tool_name"), payload.text_of(call, "error")
     if tool == _SHELL:
-        return turns.command(at, payload.text_of(payload.map_of(call, "tool_input"), "command"), error, False)
+        ok = (
+            None if call.get("is_interrupt") is True else False
+        )  # stopped by the person, it has neither ended well nor ill
+        return turns.command(at, payload.text_of(payload.map_of(call, "tool_input"), "command"), error, ok)
     if tool in _EDITORS or tool in _IGNORED:  # an edit that did not happen
         return []
     return turns.tool(at, tool, call.get("tool_input"), error, False)

@@ -186,16 +186,17 @@ def _advice(other: Other, theirs: str, ours: str) -> str:
 
 
 def _who(view: View, other: Other, branch: str, now_ms: int) -> str:
+    age = ""
     if other.device:
         news = lasting(now_ms - other.heard)
         age = f"; last news from there {news} ago" if news else ""
-        what = f'a session on device "{_device(other)}"{age}'
+        what = f'a session on device "{_device(other)}"'
     elif other.ended:
         what = "a session that has ended since"
     else:
         what = "another live session"
     on = f", branch {_name(branch)}" if branch else ""
-    return f"{what}: {view.titles.get(other.agent, _name(other.agent))}{on}"
+    return f"{what} ({view.titles.get(other.agent, _name(other.agent))}{on}{age})"
 
 
 def git_notices(view: View, deed: Deed, now_ms: int) -> list[Notice]:

@@ -58,6 +58,14 @@ class TestClaude(Contract):
         )
         assert draft.payload["exit"] == 2
 
+    def test_a_command_that_the_person_stopped_has_neither_failed_nor_succeeded(self) -> None:
+        given = {"tool_input": {"command": "npm run 빌드"}}
+        (draft,) = self.parse("PostToolUseFailure.Bash", **given, error="중단", is_interrupt=True)
+        assert draft.payload.get("ok") is None
+        stopped = {"stdout": "half", "stderr": "", "interrupted": True}
+        (draft,) = self.parse(self.SHELL, **given, tool_response=stopped)
+        assert draft.payload.get("ok") is None
+
     def test_an_output_that_only_looks_like_a_status_is_not_believed(self) -> None:
         (draft,) = self.parse(self.SHELL, tool_input={"command": "make"}, tool_response=self.answer("Exit code 3\nx"))
         assert (draft.payload["ok"], draft.payload["exit"]) == (True, 0)

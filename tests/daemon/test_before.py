@@ -155,7 +155,7 @@ def test_a_file_that_another_live_session_wrote_is_warned_of_once_until_it_chang
     place.drained()
     said = told(place, "둘", "Edit", write(place, "web/장바구니.ts"))
     assert "web/장바구니.ts was created" in said
-    assert "another live session: Claude Code, +2 -0 lines" in said
+    assert "another live session (Claude Code), +2 -0 lines" in said
     assert "Read the file again" in said
     assert before(place, "둘", "Edit", write(place, "web/장바구니.ts")) == ""
     assert before(place, "둘", "Edit", write(place, "web/다른.ts")) == ""
@@ -260,7 +260,7 @@ def test_commands_that_could_take_anothers_work_along_are_warned_of(place: Place
     ):
         said = told(place, "둘", "Bash", run(command))
         assert "web/cart.ts" in said, command
-        assert "another live session: Claude Code, branch main" in said
+        assert "another live session (Claude Code, branch main" in said
     for command in ("git reset --soft HEAD~1", "git checkout -- api", "git stash list", "git push", "git clean -n"):
         assert before(place, "둘", "Bash", run(command)) == "", command
     assert before(place, "둘", "Bash", run("git reset --hard"), cwd=str(trees)) == ""
