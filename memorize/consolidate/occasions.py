@@ -36,6 +36,13 @@ _BRANCH: Final = rf"{_AN}(?:remote |local |merged )?branch(?:es)?\b"
 _PACKAGE: Final = rf"{_AN}(?:dependenc(?:y|ies)|packages?|librar(?:y|ies))\b"
 _MIGRATION: Final = rf"{_AN}(?:database |db |schema )?migrations?\b"
 _NONE: Final = r"\b\B"
+_INFRA: Final = (
+    r"(?:(?:terraform|tofu|terragrunt) (?:apply|destroy)|kubectl (?:apply|delete)|helm (?:install|upgrade)|pulumi up)\b"
+)
+_RESET: Final = r"(?:git )?reset --hard\b"
+_REMOVE: Final = r"(?:rm -rf?|git clean)\b"
+_FILES: Final = rf"{_AN}(?:files?|director(?:y|ies)|folders?)\b"
+_RUN: Final = r"(?:(?:run|use|call|do) )?"
 # First match wins: "merging a pull request" is no merge of branches, "pushing an image" no git push.
 _ACTIONS: Final = (
     _Action(
@@ -70,7 +77,7 @@ _ACTIONS: Final = (
     _Action(
         "package-publish",
         r"publishing\b",
-        rf"publish\b(?: {_AN}(?:packages?|crates?|releases?|versions?))?",
+        rf"publish\b(?! personal\b)(?: {_AN}(?:packages?|crates?|releases?|versions?))?",
         _NONE,
         r"(?:패키지|라이브러리|npm)(?:을|를)? ?(?:배포|게시|퍼블리시)",
     ),
@@ -84,19 +91,41 @@ _ACTIONS: Final = (
     _Action(
         "git-commit",
         r"committing\b",
-        r"commit\b(?! to (?!main\b|master\b))",
+        r"(?:commit\b(?! to (?!main\b|master\b))"
+        r"|(?:write|use|add|sign|put|keep)(?: [^\s,.]{1,40}){0,5} (?:commits|commit messages?)\b)",
         r"commits?\b(?: messages?\b)?",
         r"커밋",
     ),
     _Action(
         "git-push",
         r"(?:force[- ])?pushing\b",
-        r"(?:force[- ])?push\b",
+        r"(?:force[- ])?push\b(?! back\b)",
         r"(?:force[- ])?push(?:es)?\b",
         r"(?:강제 ?)?(?:푸시|푸쉬)",
     ),
     _Action("git-rebase", r"rebasing\b", r"rebase\b", r"rebases?\b", r"(?:리베이스|rebase)"),
     _Action("git-merge", r"merging\b", _MERGE, r"merges?\b", r"(?:머지|병합)"),
+    _Action(
+        "infra-apply",
+        rf"(?:(?:running|using|calling) )?{_INFRA}|(?:applying|changing) {_AN}infrastructure\b",
+        rf"{_RUN}{_INFRA}|(?:apply|change) {_AN}infrastructure\b",
+        _NONE,
+        rf"{_INFRA}(?:을|를)? ?|인프라(?:를)? ?(?:변경|적용|바꾸|바꿀)",
+    ),
+    _Action(
+        "git-reset",
+        rf"(?:(?:running|using|doing) )?{_AN}{_RESET}",
+        rf"{_RUN}{_RESET}",
+        _NONE,
+        rf"{_RESET}(?:을|를)? ?|(?:하드 ?)?리셋",
+    ),
+    _Action(
+        "destructive-delete",
+        rf"(?:(?:running|using) )?{_REMOVE}|(?:deleting|removing) {_FILES}",
+        rf"{_RUN}{_REMOVE}|(?:delete|remove) {_FILES}",
+        _NONE,
+        rf"{_REMOVE}(?:을|를)? ?|(?:파일|디렉터리|폴더)(?:을|를)? ?(?:지우|지울|삭제)",
+    ),
     _Action("git-tag", r"tagging\b", r"tag\b", r"tags?\b", r"태그(?:를)? ?(?:달|만들|찍|붙)"),
 )
 # A moment before or at which something is to be done; "each time you", "before every".

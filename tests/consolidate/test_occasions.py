@@ -35,6 +35,17 @@ ORDERS = [
     ("PR은 절대 직접 머지하지 마라.", "constraint", "pr-merge"),
     ("풀 리퀘스트를 절대 혼자 병합하지 마세요.", "constraint", "pr-merge"),
     ("main 브랜치에 직접 푸시하지 마세요.", "constraint", "git-push"),
+    ("Never add yourself as co-author in commits.", "constraint", "git-commit"),
+    ("Please always use conventional commits.", "constraint", "git-commit"),
+    ("Never run git reset --hard without asking me.", "constraint", "git-reset"),
+    ("절대 git reset --hard 하지 마.", "constraint", "git-reset"),
+    ("Always run terraform plan before terraform apply.", "rule", "infra-apply"),
+    ("Never run kubectl apply against prod without asking.", "constraint", "infra-apply"),
+    ("terraform apply 하기 전에는 항상 plan을 보여줘.", "rule", "infra-apply"),
+    ("Always ask before deleting files.", "rule", "destructive-delete"),
+    ("Never use rm -rf.", "constraint", "destructive-delete"),
+    ("절대 rm -rf 쓰지 마.", "constraint", "destructive-delete"),
+    ("파일을 삭제하기 전에는 항상 물어봐.", "rule", "destructive-delete"),
 ]
 MENTIONS = [
     "Prices are integers in cents everywhere, never floats.",
@@ -50,6 +61,11 @@ MENTIONS = [
     "가격은 반드시 정수로 저장해야 합니다.",
     "이제 커밋하고 푸시해 주세요.",
     "커밋하기 전에 테스트 한번 돌려줘.",
+    "Always push back when I am wrong.",
+    "Never publish personal data.",
+    "Never delete the trailing newline.",
+    "Always use a two-phase commit for the queue.",
+    "반드시 파일은 UTF-8로 저장해야 합니다.",
 ]
 
 
