@@ -6,10 +6,10 @@ captures of one machine.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import NamedTuple, Protocol
-from uuid import uuid4
 
 
 class Clock(Protocol):
@@ -32,7 +32,7 @@ class Clock(Protocol):
         ...
 
 
-_FALLBACK_BOOT = uuid4().bytes
+_FALLBACK_BOOT = os.urandom(16)
 
 
 class SystemClock(NamedTuple):
