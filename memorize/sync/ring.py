@@ -287,10 +287,19 @@ def _take(ring: Keyring, wrapped: Wrapped) -> Keyring:
         ring = ring if ring.find(wrapped.old) is not None else _carry(ring, [wrapped])
         key = ScopeKey(wrapped.new, secret, wrapped.project, wrapped.generation, wrapped.cause)
         known = any(one.id == key.id for one in ring.scopes)
-        return _settled(ring if known else ring._replace(scopes=(*ring.scopes, key)))
+        return _settled(_linked(ring if known else ring._replace(scopes=(*ring.scopes, key)), key.project))
     ring = _carry(_with_keys(ring, [StoreKey(wrapped.new, secret, wrapped.store, wrapped.generation)]), [wrapped])
     of = next(key.store for key in ring.keys if key.id == wrapped.old)
     return ring if of == wrapped.store else entered(ring, wrapped.store, frozenset({of}))
+
+
+def _linked(ring: Keyring, project: str) -> Keyring:
+    """Wrap a project's key under one that was made at the same time elsewhere: who holds only that one follows."""
+    new = ring.scope_for(project)
+    twins = [key for key in ring.scopes if new and key.project == project and key.secret and key != new]
+    twins = [key for key in twins if new and key.generation == new.generation]
+    # The same two keys give the same record on every device, so this salt repeats nothing but itself.
+    return _carry(ring, [wrap(new, key, blake3(new.id + key.id).digest()[:SALT_BYTES]) for key in twins if new])
 
 
 # -- what another device gives ------------------------------------------------------------------------------------

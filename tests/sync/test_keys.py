@@ -265,6 +265,26 @@ def test_a_line_that_tells_of_destroyed_keys_has_them_destroyed() -> None:
     assert behind.scopes == ahead.scopes
 
 
+@pytest.mark.parametrize("theirs", range(32, 40))
+def test_of_two_erasures_at_once_one_device_that_still_had_the_old_key_leads_the_other_to_the_new_one(
+    theirs: int,
+) -> None:
+    other = b"\x08" * 32
+    both = renew_scope(A, PROJECT, _secret(30), _salt(30))
+    one = spend(renew_scope(both, PROJECT, _secret(31), _salt(31), CAUSE), [PROJECT], CAUSE)
+    two = renew_scope(both, PROJECT, _secret(theirs), _salt(theirs), other)
+    assert one.scope_secret(key_id(_secret(30))) is None
+    two = adopt(two, one.wrapped)
+    for cause in (CAUSE, other):
+        two = spend(two, [PROJECT], cause)
+    one = spend(adopt(one, two.wrapped), [PROJECT], other)
+    assert one.scope_for(PROJECT) == two.scope_for(PROJECT)
+    assert adopt(one, two.wrapped) == one
+    assert adopt(two, one.wrapped) == two
+    away = adopt(both, (*one.wrapped, *two.wrapped))  # it reads the packs of both
+    assert away.scope_for(PROJECT) == one.scope_for(PROJECT)
+
+
 def test_a_scope_that_is_switched_off_is_off_on_devices_that_follow() -> None:
     on = renew_scope(A, PROJECT, _secret(30), _salt(30))
     off = renew_scope(on, PROJECT, b"", _salt(31))
