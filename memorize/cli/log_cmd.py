@@ -33,7 +33,8 @@ def command(limit: int, kind: str | None, session: str | None, here: bool, direc
     project = parts.here(directory).project if here else None
     events = reader.log(kind=kind, session=session, project=project, limit=limit)
     if as_json:
-        listing((as_item(event) for event in events), reader.counts().events)
+        total = reader.log_total(kind=kind, session=session, project=project)
+        listing((as_item(event) for event in events), total)
         return
     gone = reader.erased()
     for event in events:

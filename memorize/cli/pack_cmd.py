@@ -34,6 +34,6 @@ def command(task: tuple[str, ...], tokens: int, directory: str, as_json: bool) -
         parts.note(problem)
     if as_json:
         items = [{"id": identity, "reason": reason, "score": value} for identity, reason, value in found.items]
-        document({"text": found.text, "tokens": found.tokens, "items": items})
+        document({"text": found.text, "tokens": found.tokens, "items": items, "total": len(items)})
         return
     click.echo(found.text, nl=False)

@@ -263,23 +263,33 @@ class Reader:
 
         ``kind`` also matches kinds that begin with it and a dot. An event that cannot be read comes without a body.
         """
-        parts: list[str] = []
-        values: list[object] = []
         with self._guard():
-            if kind is not None:
-                parts.append("(e.kind = ? or (e.kind >= ? and e.kind < ?))")
-                values += [kind, f"{kind.rstrip('.')}.", f"{kind.rstrip('.')}/"]
-            if session is not None:
-                # The index by session leaves out events without one, and wants to be told that none is meant.
-                parts.append("e.session = ? and e.session <> ''" if session else "e.session = ?")
-                values.append(session)
-            if project is not None:
-                keys = self.family(project)
-                parts.append(f"e.project in ({','.join('?' * len(keys))})")
-                values += keys
-            where = f" where {' and '.join(parts)}" if parts else ""
+            where, values = self._chosen(kind, session, project)
             spots = self._spots(f"{where} order by e.lamport desc, e.id desc limit ?", *values, limit)
             return [self._read(spot) for spot in spots]
+
+    def log_total(self, *, kind: str | None = None, session: str | None = None, project: str | None = None) -> int:
+        """Return how many events ``log`` would find without a limit."""
+        with self._guard():
+            where, values = self._chosen(kind, session, project)
+            return int(self.connection.execute(f"select count(*) from events e{where}", values).fetchone()[0])
+
+    def _chosen(self, kind: str | None, session: str | None, project: str | None) -> tuple[str, list[object]]:
+        """Return the condition of ``log``, and its values."""
+        parts: list[str] = []
+        values: list[object] = []
+        if kind is not None:
+            parts.append("(e.kind = ? or (e.kind >= ? and e.kind < ?))")
+            values += [kind, f"{kind.rstrip('.')}.", f"{kind.rstrip('.')}/"]
+        if session is not None:
+            # The index by session leaves out events without one, and wants to be told that none is meant.
+            parts.append("e.session = ? and e.session <> ''" if session else "e.session = ?")
+            values.append(session)
+        if project is not None:
+            keys = self.family(project)
+            parts.append(f"e.project in ({','.join('?' * len(keys))})")
+            values += keys
+        return f" where {' and '.join(parts)}" if parts else "", values
 
     def spots(self, prefix: str, limit: int = 20) -> list[Spot]:
         """Return where the events lie whose ids begin with these hex digits (nothing for anything else)."""

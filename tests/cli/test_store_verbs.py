@@ -85,6 +85,20 @@ def test_status_and_doctor_speak_of_an_empty_store(person: Person) -> None:
     assert said.code == 0
 
 
+def test_the_total_of_the_log_counts_what_was_asked_for(person: Person) -> None:
+    for number in range(3):
+        person.remembers(f"기억 {number}.")
+    everything = person.gets("log", "--limit", "1000")
+    assert everything["total"] == len(everything["items"])
+    formed = person.gets("log", "--kind", "memory", "--limit", "1")
+    assert (len(formed["items"]), formed["total"]) == (1, 3)
+    assert person.gets("log", "--session", "없음")["total"] == 0
+    here = person.gets("log", "--here", "--limit", "1000")
+    assert 3 <= here["total"] == len(here["items"]) < everything["total"]
+    pack = person.gets("pack", "기억")
+    assert pack["total"] == len(pack["items"]) > 0
+
+
 def test_the_log_shows_what_a_hook_dropped(person: Person) -> None:
     person.hook("UserPromptSubmit", {"session_id": "s", "prompt": "환불을 고쳐 줘"})
     item = person.gets("log", "--limit", "1")["items"][0]
