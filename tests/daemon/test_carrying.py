@@ -134,6 +134,7 @@ def test_a_device_that_cannot_be_reached_does_not_keep_the_folder_waiting(place:
         assert last[str(folder)]["settled"]
         tried.append(last[address]["at_ms"])
     assert len(set(tried)) == 2
+    carrying._watch.close()
     app.close()
 
 
