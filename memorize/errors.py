@@ -281,6 +281,13 @@ class UnknownTarget(Problem):
     hint = "memorize sync status   (shows what was added)"
 
 
+class UnknownDevice(Problem):
+    """No other device is meant by {name}, or more than one. Known are: {known}."""
+
+    exit = 48
+    hint = 'give the first digits of its id, which "memorize sync status" shows; it is retired from another device'
+
+
 class UnknownProject(Problem):
     """No project is called {name}, no key begins so, and it is no directory of one."""
 

@@ -15,7 +15,7 @@ from memorize.cli.console import app, confirm, document, json_option, progress, 
 from memorize.cli.rows import padded
 from memorize.clock import ago
 from memorize.counted import counted
-from memorize.errors import NotSynced, UnknownTarget
+from memorize.errors import NotSynced, UnknownDevice, UnknownTarget
 from memorize.recall.plain import one_line
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def retire(device: str, yes: bool) -> None:
         (one, replica) for one, replica in known if len(wanted) >= _DIGITS_MIN and replica.hex().startswith(wanted)
     ]
     if found or len(replicas) != 1 or replicas[0][1] == parts.identity.replica:
-        raise UnknownTarget(what=f"{device} (give the beginning of the id of another device)")
+        names = [f"{one.name or 'unnamed'} ({one.id[:8]})" for one in syncing.devices() if one.id != parts.device()]
+        raise UnknownDevice(name=device, known=", ".join(names) or "none")
     one, replica = replicas[0]
     if not yes:
         confirm(f"No directory goes on under replica {replica.hex()[:8]} of {one.name or one.id[:8]}?")

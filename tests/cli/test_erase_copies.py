@@ -127,7 +127,7 @@ def test_what_a_directory_was_before_its_content_was_restored_is_named_until_a_p
     devices.rounds("server", "노트북", "server", "노트북")
     assert waiting(devices) == waiting(devices, "노트북") == {first}
     assert "sync retire REPLICA" in said(devices)
-    assert devices.at("노트북").types("sync", "retire", replica(devices, "노트북"), "--yes").code == 41
+    assert devices.at("노트북").types("sync", "retire", replica(devices, "노트북"), "--yes").code == 48
     assert devices.at("노트북").types("sync", "retire", first[:8], "--yes").code == 0
     devices.rounds("노트북", "server")
     assert waiting(devices) == waiting(devices, "노트북") == set()

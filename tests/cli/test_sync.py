@@ -479,7 +479,9 @@ def test_a_device_that_never_comes_back_is_retired_by_name(devices: Devices) -> 
     devices.at("옛 노트북").remembers("an old fact")
     devices.share("a", "옛 노트북")
     devices.rounds("a", "옛 노트북", "a")
-    assert devices.at("a").types("sync", "retire", "a", "--yes").code == 41
+    assert devices.at("a").types("sync", "retire", "a", "--yes").code == 48
+    unknown = devices.at("a").types("sync", "retire", "누구", "--yes")
+    assert (unknown.code, "옛 노트북 (" in unknown.err) == (48, True), unknown
     assert devices.at("a").types("sync", "retire", "옛 노트북", "--yes").code == 0
     assert len(devices.at("a").gets("log", "--kind", "device.retired")["items"]) == 1
     assert [one["retired"] for one in devices.at("a").gets("sync", "status")["devices"] if not one["here"]] == [True]
