@@ -323,8 +323,10 @@ def test_the_agents_own_directories_are_honoured(machine: Machine, tmp_path: Pat
 def test_the_daemon_program_finds_memorize(machine: Machine) -> None:
     code = extra_files(sys.executable)["memorize_daemon.py"].decode()
     compile(code, "memorize_daemon.py", "exec")
+    found, chosen, _ = code.partition('if sys.argv[1] == "before":')
+    assert chosen
     done = subprocess.run(
-        [sys.executable, "-I", "-c", code.split("from memorize.daemon")[0] + "import memorize; print('ok')", "serve"],
+        [sys.executable, "-I", "-c", found + "import memorize; print('ok')", "serve"],
         capture_output=True,
         check=True,
     )
