@@ -35,6 +35,8 @@ _BATCH: Final = 20_000
 # Events of connected parts that are folded at once.
 _FOLDED: Final = 20_000
 _CACHE_KIB: Final = 256 * 1024
+# The ticks of a kernel are up to 10 ms long, times in FAT are even.
+_FILE_TIMES_BEHIND_MS: Final = 2_000
 
 Progress = Callable[[int, int], None]
 
@@ -208,10 +210,13 @@ class _Builder:
         return found
 
     def _modified(self, name: str) -> int:
-        """Return when a file was last written, which is about when its events were received; never in the future."""
+        """Return when a file was last written, which is about when its events were received; never in the future.
+
+        File systems note that by a coarse clock, which is behind the one that events are dated by.
+        """
         now = self._clock.wall_ms()
         try:
-            return min(now, self._files.modified_ms(str(self._home.root / name)))
+            return min(now, self._files.modified_ms(str(self._home.root / name)) + _FILE_TIMES_BEHIND_MS)
         except OSError:
             return now
 

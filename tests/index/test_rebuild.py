@@ -301,8 +301,20 @@ def test_a_wall_time_in_the_future_counts_as_the_time_of_receipt_after_a_rebuild
         os.utime(path, (1_000_000, 1_000_000))
     log.rebuild()
     connection = schema.open_read(log.home.index)
-    assert connection.execute("select recency_ms from shown").fetchall() == [(1_000_000_000,)]
+    assert connection.execute("select recency_ms from shown").fetchall() == [(1_000_002_000,)]
     connection.close()
+
+
+@pytest.mark.parametrize("behind_ms", [1, 10, 1_990])
+def test_a_file_time_by_a_coarse_clock_changes_nothing(log: Log, behind_ms: int) -> None:
+    wall = log.clock.wall_ms() - 10_000
+    log.ingester._clock = FixedClock(wall=wall, mono=log.clock.monotonic_ns(), boot_id=log.clock.boot())
+    log.write(memory("결정"), observed(model.OBSERVED_NOTE, 1, text="메모"))
+    grown = content(log.home.index)
+    for path in log.home.segments.iterdir():
+        os.utime(path, ns=((wall - behind_ms) * 1_000_000,) * 2)
+    log.rebuild()
+    assert content(log.home.index) == grown
 
 
 def test_a_reader_beside_the_writer_always_sees_whole_batches(log: Log) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from memorize.recall.deeds import BUILT_IN, DEEDS
+from memorize.recall.deeds import BUILT_IN, DEEDS, GOALS
 from memorize.recall.triggers import triggers_of
 from memorize.recall.words import Shell
 from tests.counts import FULL, count
@@ -111,6 +111,8 @@ def test_no_line_raises_and_what_fires_names_a_program_of_that_trigger() -> None
         name: {program for program, deeds in DEEDS.items() for deed in deeds if deed.trigger == name}
         for name in BUILT_IN
     }
+    for name, goals in GOALS.items():
+        programs[name] |= goals.keys()
     programs["dependency-add"] |= {"pip", "go", "uv"}
     programs["migration-run"] |= {"manage.py", "artisan"}
     programs["destructive-delete"] |= {"remove-item", "ri", "rd", "rmdir", "del", "erase"}
