@@ -113,9 +113,8 @@ def _used(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
 def _failed(at: Turn, call: Mapping[str, Any]) -> list[Draft]:
     tool, error = payload.text_of(call, "tool_name"), payload.text_of(call, "error")
     if tool == _SHELL:
-        ok = (
-            None if call.get("is_interrupt") is True else False
-        )  # stopped by the person, it has neither ended well nor ill
+        # Stopped by the person, it has ended neither well nor ill.
+        ok = None if call.get("is_interrupt") is True else False
         return turns.command(at, payload.text_of(payload.map_of(call, "tool_input"), "command"), error, ok)
     if tool in _EDITORS or tool in _IGNORED:  # an edit that did not happen
         return []
